@@ -6,8 +6,8 @@
 
 use crate::clock;
 use crate::engine::{Handle, SubmitError};
-use crate::transcripts::{Said, Transcript};
-use hatchery_core::history::{Imported, SourceId};
+use crate::transcripts::{Transcript, TranscriptMessage};
+use hatchery_core::history::{ImportedItem, SourceId};
 use hatchery_core::run::ForeignSession;
 use hatchery_core::{AgentId, Command, Refusal, World, step};
 use std::io;
@@ -42,7 +42,7 @@ pub async fn adopt(
     let mut world = World::clone(&handle.view());
     let root = world.root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into())).map_err(SubmitError::from)?;
     let agent = clock::new_agent_id();
-    let made = Command::ImportHistory { items: vec![Imported::Agent { agent, parent: root, upto: None }] };
+    let made = Command::ImportHistory { items: vec![ImportedItem::Agent { agent, parent: root, upto: None }] };
     let given = Command::AdoptHarnessSession { agent, harness_session, name };
     // Rehearsed, so that what is refused in the end leaves no beginning behind.
     for command in [&made, &given] {
@@ -75,7 +75,7 @@ async fn take_in(
         let (said, after) = chunk.map_err(io::Error::other)??;
         next = after;
         messages += said.len() as u64;
-        let items: Vec<Imported> = said.into_iter().map(|said| imported(agent, said)).collect();
+        let items: Vec<ImportedItem> = said.into_iter().map(|said| imported(agent, said)).collect();
         if !items.is_empty() {
             handle.submit(Command::ImportHistory { items }).await?;
         }
@@ -84,11 +84,11 @@ async fn take_in(
     Ok(messages)
 }
 
-fn is_enough(said: &[Said]) -> bool {
+fn is_enough(said: &[TranscriptMessage]) -> bool {
     said.len() >= CHUNK_MESSAGES || said.iter().map(|said| said.content.len()).sum::<usize>() >= CHUNK_BYTES
 }
 
-fn imported(agent: AgentId, said: Said) -> Imported {
-    let Said { kind, content, uuid } = said;
-    Imported::Message { agent, kind, content, to: None, source_id: SourceId::Text(uuid) }
+fn imported(agent: AgentId, said: TranscriptMessage) -> ImportedItem {
+    let TranscriptMessage { kind, content, uuid } = said;
+    ImportedItem::Message { agent, kind, content, to: None, source_id: SourceId::Text(uuid) }
 }

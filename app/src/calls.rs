@@ -4,6 +4,7 @@
 
 use crate::blocking::blocking;
 use crate::engine::{Handle, HistoryError, SubmitError};
+use crate::no_links;
 use crate::run_folder::RunFolder;
 use crate::spool::Tail;
 use crate::store::StoreError;
@@ -18,7 +19,7 @@ use hatchery_core::{Address, AgentId, Command, Event, EventId, Record, Refusal, 
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::{Mutex, PoisonError};
 
@@ -41,7 +42,7 @@ pub enum Call {
         to: String,
         body: String,
     },
-    /// As the agent wrote it. The core checks it.
+    /// The fields that the agent gave. The core checks them.
     Signal(serde_json::Value),
     SetRequirements(Requirements),
     PlanSteps {
@@ -92,7 +93,7 @@ impl CallWriter {
 
     /// Writes a call down, durably, and gives its number.
     pub fn write(&mut self, call: &Call) -> io::Result<u64> {
-        let mut file = OpenOptions::new().create(true).read(true).append(true).open(self.folder.calls())?;
+        let mut file = no_links::append(&self.folder.calls())?;
         // Several tool servers may write for one agent at once: its sub-agents have servers of their own.
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
         let ends_with_newline = self.count_new_lines(&mut file)?;

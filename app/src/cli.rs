@@ -42,7 +42,7 @@ mod rename;
 mod rescue;
 mod rewind;
 mod run;
-mod run_options;
+mod run_flags;
 mod runs;
 mod say;
 mod seats;
@@ -424,7 +424,10 @@ fn start_logging(level: &str, writer: BoxMakeWriter) -> Result<(), Report> {
     let filter = tracing_subscriber::EnvFilter::try_new(level)
         .map_err(|error| Report::new(Code::Usage, format_args!("log = \"{level}\" cannot be used: {error}")))?;
     let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(ansi).with_target(false).init();
+    let logging =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(ansi).with_target(false);
+    // A line that cannot be written is lost. To say so on standard error would panic where that is closed.
+    logging.log_internal_errors(false).init();
     Ok(())
 }
 
@@ -455,9 +458,10 @@ fn written(result: std::io::Result<()>) -> Result<(), Report> {
     }
 }
 
-/// Words for a person who asked, where there is no data.
+/// Words for a person who asked, where there is no data. If nobody reads them, nothing is wrong: `eprintln!` would panic.
 fn say(words: impl std::fmt::Display) {
-    anstream::eprintln!("{}", terminal::shown(&words.to_string()));
+    use std::io::Write as _;
+    writeln!(anstream::stderr(), "{}", terminal::shown(&words.to_string())).unwrap_or_default();
 }
 
 /// The text of a file that was named on the command line.

@@ -14,6 +14,7 @@ use crate::report::{Code, Context as _, Report};
 use crate::trust;
 use crate::version;
 use bytes::Bytes;
+use ending::Farewell;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode, header};
@@ -74,6 +75,16 @@ impl From<Report> for Failure {
     }
 }
 
+/// The daemon of a project as one look shows it.
+#[derive(Debug)]
+pub enum Sight {
+    Away,
+    Starting,
+    Answers(DaemonFile),
+    /// It holds the lock and does not answer: it hangs, or its address is wrong.
+    Silent(DaemonFile),
+}
+
 #[derive(Clone, Debug)]
 pub struct Client {
     authority: String,
@@ -102,9 +113,14 @@ impl Client {
     pub async fn visit(project: &Project) -> Result<Self, Report> {
         match project.exists() {
             true => Self::reach(project).await,
-            false => Err(Report::failed(format_args!("there is no Hatchery project at {}", project.root().display()))
-                .hint("`hatchery run \"…\"` starts an agent here, `hatchery demo` shows what Hatchery does")),
+            false => Err(Self::no_project(project)),
         }
+    }
+
+    /// What to say where a project is missing.
+    pub fn no_project(project: &Project) -> Report {
+        Report::failed(format_args!("there is no Hatchery project at {}", project.root().display()))
+            .hint("`hatchery run \"…\"` starts an agent here, `hatchery demo` shows what Hatchery does")
     }
 
     /// The address of the page, with the token.
@@ -134,10 +150,19 @@ impl Client {
                 match tokio::time::timeout(HUNG_AFTER, client.get::<Health>("/api/health")).await {
                     Ok(Ok(_)) if is_to_be_replaced(project, &daemon) => {
                         notices::replaced(&daemon);
-                        let (old, patience) = (project.clone(), START_TIMEOUT);
-                        let ended = tokio::task::spawn_blocking(move || ending::end_daemon(&old, patience)).await;
+                        let old = project.clone();
+                        let how =
+                            Farewell { wait: START_TIMEOUT, force: false, by_force: "hatchery up --replace --force" };
+                        let ended = tokio::task::spawn_blocking(move || ending::end_daemon(&old, how)).await;
                         ended.context("the daemon was not replaced")??;
                         return Ok(None);
+                    }
+                    // Everybody may ask for the health. Whatever else is asked, the daemon would refuse.
+                    Ok(Ok(_)) if project.has_foreign_token() => {
+                        let token = project.token_file();
+                        let message =
+                            format!("{} was not written by the daemon, which does not accept it", token.display());
+                        return Err(Report::new(Code::Unreachable, message).hint(REPLACED_FILE));
                     }
                     Ok(Ok(health)) => {
                         notices::about(project, &daemon, &client, &health).await;
@@ -157,14 +182,34 @@ impl Client {
                 && project.is_served()
             {
                 let who = project.daemon_pid().map_or("a process".into(), |pid| format!("process {pid}"));
-                return Err(Report::new(Code::Unreachable, format_args!("{who} holds the project's lock, but {wrong}"))
-                    .hint("a file was changed by another program; `hatchery down` stops the daemon, and the next command starts it"));
+                return Err(Report::new(
+                    Code::Unreachable,
+                    format_args!("{who} holds the project's lock, but {wrong}"),
+                )
+                .hint(REPLACED_FILE));
             }
             if started.elapsed() > START_TIMEOUT {
                 return Err(Report::new(Code::Unreachable, "a daemon holds the project's lock but does not answer")
-                    .hint(format_args!("look into {}; `hatchery down` stops it", project.daemon_log().display())));
+                    .hint(format_args!(
+                        "`hatchery down --force` ends it; nothing is lost. Its log is {}",
+                        project.daemon_log().display()
+                    )));
             }
             tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// What can be said about the project's daemon at once. Waits for none that starts or hangs.
+    pub async fn look(project: &Project) -> Sight {
+        let Some(daemon) = project.daemon().filter(|_| project.is_served()) else {
+            return if project.is_served() { Sight::Starting } else { Sight::Away };
+        };
+        // Whoever reads a health needs no token.
+        let client = Self::new(&daemon.url, project.existing_token().ok().flatten().unwrap_or_default());
+        match tokio::time::timeout(HUNG_AFTER, client.get::<Health>("/api/health")).await {
+            Ok(Ok(_)) => Sight::Answers(daemon),
+            Ok(Err(_)) | Err(_) if project.is_served() => Sight::Silent(daemon),
+            Ok(Err(_)) | Err(_) => Sight::Away,
         }
     }
 
@@ -234,6 +279,9 @@ impl Client {
     }
 }
 
+const REPLACED_FILE: &str =
+    "a file was changed by another program; `hatchery down` stops the daemon, and the next command starts it";
+
 /// Why a daemon that says that it is ready cannot be reached. None while it starts or ends.
 fn wrong_note(project: &Project) -> Option<String> {
     let Some(note) = project.lock_note() else {
@@ -249,8 +297,9 @@ fn wrong_note(project: &Project) -> Option<String> {
 /// Whether the user wants newer commands to replace an older daemon. A newer daemon stays: two versions would replace each other in
 /// turn otherwise.
 fn is_to_be_replaced(project: &Project, daemon: &DaemonFile) -> bool {
+    let may_start = |config: &Config| project.foreign().is_none() && trust::check(project, &config.file).is_ok();
     version::is_newer_than(&daemon.version)
-        && Config::resolve(project, &Flags::default()).is_ok_and(|config| config.replace_daemon)
+        && Config::resolve(project, &Flags::default()).is_ok_and(|config| config.replace_daemon && may_start(&config))
 }
 
 async fn read<T: DeserializeOwned>(response: Response<Incoming>) -> Result<T, Failure> {
@@ -280,9 +329,9 @@ async fn refused(response: Response<Incoming>) -> Failure {
 /// Starts `hatchery up` in a session of its own and waits for the line that says it is ready.
 async fn start_daemon(project: &Project) -> Result<Client, Report> {
     // A wrong setting is better told by us than found in the log of a daemon that did not start.
-    Config::resolve(project, &Flags::default())?;
+    let config = Config::resolve(project, &Flags::default())?;
     project.prepare()?;
-    trust::check(project)?;
+    trust::check(project, &config.file)?;
     let log = project.daemon_log();
     let before = std::fs::metadata(&log).map_or(0, |log| log.len());
     let errors = OpenOptions::new().create(true).append(true).mode(0o600).open(&log);

@@ -74,7 +74,31 @@ pub fn offset_s() -> i32 {
     jiff::tz::TimeZone::system().to_offset(jiff::Timestamp::now()).seconds()
 }
 
-/// A moment as people write it, in UTC.
+/// A moment for a person, by the clock on the wall. Only logs need it; elsewhere people are told an [`age`].
+pub fn told(at: Timestamp) -> String {
+    match jiff::Timestamp::from_millisecond(at.0) {
+        Ok(moment) => moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => format!("{} ms", at.0),
+    }
+}
+
+/// How long ago something was, or in how long it will be, in the largest unit that says enough.
+pub fn age(at: Timestamp, now: Timestamp) -> String {
+    let (ms, ahead) = match at > now {
+        true => (at.ms_since(now), true),
+        false => (now.ms_since(at), false),
+    };
+    let length = match ms / 1_000 {
+        0 => "a moment".to_owned(),
+        s @ 1..120 => format!("{s} s"),
+        s @ 120..7_200 => format!("{} min", s / 60),
+        s @ 7_200..172_800 => format!("{} h", s / 3_600),
+        s => format!("{} days", s / 86_400),
+    };
+    if ahead { format!("in {length}") } else { format!("{length} ago") }
+}
+
+/// A moment as programs and files write it, in UTC.
 pub fn written(at: Timestamp) -> String {
     match jiff::Timestamp::from_millisecond(at.0) {
         Ok(moment) => format!("{moment:.3}"),
@@ -85,6 +109,16 @@ pub fn written(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_age_is_told_in_a_unit_that_says_enough() {
+        let ago = |ms| age(Timestamp(0), Timestamp(ms));
+        assert_eq!(
+            [ago(0), ago(1_500), ago(180_000), ago(8_000_000)],
+            ["a moment ago", "1 s ago", "3 min ago", "2 h ago"]
+        );
+        assert_eq!(age(Timestamp(5_000), Timestamp(0)), "in 5 s");
+    }
 
     #[test]
     fn no_id_looks_like_an_option() {

@@ -3,7 +3,7 @@
 
 use crate::spool::Tail;
 use crate::transcripts::{
-    Listed, MAX_LISTED, MAX_TRANSCRIPT_BYTES, Place, Summary, Transcript, TranscriptError, first_line,
+    LineSpan, Listed, MAX_LISTED, MAX_TRANSCRIPT_BYTES, Summary, Transcript, TranscriptError, first_line,
 };
 use hatchery_core::codex::rollout::{RolloutLine, RolloutThread, parse};
 use hatchery_core::{MessageKind, Timestamp};
@@ -138,7 +138,7 @@ impl CodexThreads {
 #[derive(Default)]
 struct Reading {
     files: Vec<PathBuf>,
-    path: Vec<Place>,
+    path: Vec<LineSpan>,
     messages: u64,
     first_prompt: Option<String>,
     unread: u64,
@@ -164,7 +164,7 @@ impl Reading {
                 lines.extend(tail.rest());
             }
             for line in lines {
-                let place = Place { file: number, at, bytes: line.bytes.len() };
+                let place = LineSpan { file: number, at, bytes: line.bytes.len() };
                 at += line.too_long.unwrap_or(line.bytes.len() as u64) + 1;
                 match parse(&String::from_utf8_lossy(&line.bytes)) {
                     Ok(RolloutLine::Thread(found)) => thread = thread.or(Some(found)),

@@ -1,17 +1,19 @@
 //! Configuration, resolved once: defaults, then `hatchery.toml`, then `HATCHERY_*`, then flags. A wrong setting is an error that names
 //! the setting, where it is set, and what would be right.
 
-mod counting;
 mod harnesses;
 mod notifications;
 mod prices;
 mod quests;
 mod seats;
+mod settings_file;
+mod takes_effect;
 mod terminal;
 mod worktrees;
 
+use crate::own_environment;
 use crate::project::Project;
-use crate::report::{Code, Context as _, Report};
+use crate::report::{Code, Report};
 use crate::store::StoreUrl;
 use crate::strict::{self, Given, Within};
 use hatchery_core::permission::PermissionPolicy;
@@ -19,30 +21,32 @@ use hatchery_core::price::PriceTable;
 use hatchery_core::run;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use counting::{COUNTS, Counts, Written, changed};
 pub use harnesses::AcpAgent;
 pub use notifications::Notify;
-pub use quests::{Isolated, Quests};
+pub use quests::{Isolated, PROMPTS_FOLDER, Quests};
 pub use seats::{Dialect, Seats, is_file_name};
+pub use settings_file::SettingsFile;
+pub use takes_effect::{TAKES_EFFECT, TakesEffect, Written, changed};
 pub use terminal::{Keys, Tui};
 pub use worktrees::Worktrees;
 
 /// What environment variables that are settings begin with.
 const PREFIX: &str = "HATCHERY_";
 /// Environment variables with this prefix that are not settings.
-const NOT_SETTINGS: [&str; 11] = [
+const NOT_SETTINGS: [&str; 13] = [
+    "ascii",
     "page",
     "bless",
     "project",
     "seed",
     "seeds",
     "soak",
+    "older",
     "attempt",
     "launcher",
     "sim_state",
@@ -52,6 +56,8 @@ const NOT_SETTINGS: [&str; 11] = [
 
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// What the settings were read from.
+    pub file: SettingsFile,
     pub listen: SocketAddr,
     pub store: StoreUrl,
     pub auth: Auth,
@@ -102,6 +108,17 @@ pub struct Runs {
     pub stop_grace: Duration,
     /// How long the folder of an attempt that is over stays; for ever without.
     pub keep_runs: Option<Duration>,
+}
+
+impl Runs {
+    /// The program that plays the agents of a harness. None if this program does it itself, or if there is no such harness.
+    pub fn program(&self, harness: &str) -> Option<PathBuf> {
+        match harness {
+            "claude" => Some(self.claude_path.clone()),
+            "codex" => Some(self.codex_path.clone()),
+            _ => self.acp_agents.get(harness)?.acp.first().map(PathBuf::from),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -174,13 +191,11 @@ struct Settings {
 impl Config {
     /// What counts where nothing is set.
     pub fn defaults(project: &Project) -> Result<Self, Report> {
-        Settings::default().over_defaults(project, &Flags::default())
+        Settings::default().over_defaults(project, &Flags::default(), SettingsFile::missing(project))
     }
 
     pub fn resolve(project: &Project, flags: &Flags) -> Result<Self, Report> {
-        // A setting is text; a variable that is not cannot be one.
-        let environment =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let environment = own_environment::entries();
         let claude_path = flags.claude_path.clone().or_else(|| std::env::var_os("CLAUDE_CLI_PATH").map(PathBuf::from));
         Self::resolve_in(project, &Flags { claude_path, ..flags.clone() }, environment)
     }
@@ -190,8 +205,8 @@ impl Config {
         flags: &Flags,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, Report> {
-        let path = project.config_file();
-        let written = read_file(&path)?;
+        let file = SettingsFile::read(project)?;
+        let written = file.written()?;
         let environment: BTreeMap<String, String> =
             environment.into_iter().filter_map(|(name, value)| Some((setting(&name)?, value))).collect();
         let mut given: BTreeMap<String, Given> =
@@ -204,22 +219,12 @@ impl Config {
             let name = wrong.path.split(['.', '[']).next().unwrap_or_default();
             let place = match environment.contains_key(name) {
                 true => format!("the environment variable {PREFIX}{}", name.to_uppercase()),
-                false => path.display().to_string(),
+                false => file.path.display().to_string(),
             };
             let report = Report::new(Code::Usage, format_args!("{place}: {}", wrong.message()));
             wrong.hint().into_iter().fold(report, |report, hint| report.hint(hint))
         })?;
-        settings.over_defaults(project, flags)
-    }
-}
-
-/// The settings in a file, which need not be there.
-fn read_file(path: &Path) -> Result<Written, Report> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text)
-            .map_err(|error| Report::new(Code::Usage, format_args!("{} is not TOML: {error}", path.display()))),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Written::new()),
-        Err(error) => Err(error).context(format_args!("{} cannot be read", path.display())),
+        settings.over_defaults(project, flags, file)
     }
 }
 
@@ -230,7 +235,7 @@ fn setting(variable: &str) -> Option<String> {
 }
 
 impl Settings {
-    fn over_defaults(self, project: &Project, flags: &Flags) -> Result<Config, Report> {
+    fn over_defaults(self, project: &Project, flags: &Flags, file: SettingsFile) -> Result<Config, Report> {
         let usage = |message: String| Report::new(Code::Usage, message);
         let listen = flags.listen.clone().or(self.listen);
         let mut listen = match listen.as_deref() {
@@ -244,7 +249,7 @@ impl Settings {
             listen.set_port(port);
         }
         let store = match flags.store.clone().or(self.store) {
-            None => StoreUrl::Sqlite(project.data().join("hatchery.db")),
+            None => StoreUrl::Sqlite(project.database_file()),
             Some(text) => match text.parse().map_err(|error| usage(format!("{error}")))? {
                 StoreUrl::Sqlite(path) => StoreUrl::Sqlite(project.root().join(path)),
                 shared @ StoreUrl::Postgres(_) => shared,
@@ -277,6 +282,7 @@ impl Settings {
             keep_runs: (keep_days > 0).then(|| Duration::from_secs(keep_days * 24 * 3_600)),
         };
         Ok(Config {
+            file,
             runs,
             quests: self.quests.over_defaults()?,
             worktrees: self.worktrees.over_defaults(),
@@ -316,7 +322,7 @@ fn parse_listen(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 pub(crate) fn seats_of(toml: &str) -> Seats {
     let settings: Settings = toml::from_str(toml).expect("a test's settings are right");
-    settings.seats.over_defaults(Path::new("/mill")).expect("a test's settings are right")
+    settings.seats.over_defaults(std::path::Path::new("/mill")).expect("a test's settings are right")
 }
 
 #[cfg(test)]
@@ -358,11 +364,12 @@ mod tests {
         let table = page.split_once("| Key |").unwrap().1.split_once("\n\n").unwrap().0;
         let said = |row: &str| {
             let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-            let counts = cells.into_iter().rfind(|cell| COUNTS.iter().any(|(_, when)| when.to_string() == *cell));
+            let counts = cells.into_iter().rfind(|cell| TAKES_EFFECT.iter().any(|(_, when)| when.to_string() == *cell));
             (row.split('`').nth(1).unwrap().to_owned(), counts.unwrap_or_default().to_owned())
         };
         let shown: BTreeSet<_> = table.lines().filter(|row| row.starts_with("| `")).map(said).collect();
-        let known: BTreeSet<_> = COUNTS.iter().map(|(name, when)| ((*name).to_owned(), when.to_string())).collect();
+        let known: BTreeSet<_> =
+            TAKES_EFFECT.iter().map(|(name, when)| ((*name).to_owned(), when.to_string())).collect();
         assert_eq!(shown, known);
     }
 
@@ -371,6 +378,8 @@ mod tests {
         let error = resolve("prot = 1", &[], &Flags::default()).unwrap_err();
         assert_eq!(error.code, Code::Usage);
         assert!(error.to_string().contains("did you mean `port`?"), "{error}");
+        // What the terminal reads by itself is no setting, and no mistake.
+        resolve("", &[("HATCHERY_ASCII", "1")], &Flags::default()).unwrap();
         let error = resolve("", &[("HATCHERY_STORES", "x")], &Flags::default()).unwrap_err();
         assert!(error.to_string().contains("HATCHERY_STORES: `stores` is not known"), "{error}");
         assert!(error.to_string().contains("`store`"), "{error}");
@@ -483,6 +492,8 @@ mod tests {
         assert_eq!((runs.harness.as_str(), runs.acp_agents["goose"].acp.len()), ("goose", 2));
         assert_eq!(runs.acp_agents["opencode"].acp[0], "/opt/opencode");
         assert!(runs.acp_agents.contains_key("gemini"));
+        assert_eq!(runs.program("opencode"), Some("/opt/opencode".into()));
+        assert_eq!((runs.program("codex"), runs.program("scripted")), (Some("codex".into()), None));
         let runs = resolve(toml, &[("HATCHERY_HARNESS", "codex")], &Flags::default()).unwrap().runs;
         assert_eq!((runs.harness.as_str(), runs.acp_agents["goose"].acp.len()), ("codex", 2));
         let wrong = |toml| resolve(toml, &[], &Flags::default()).unwrap_err().to_string();

@@ -18,9 +18,10 @@ use crate::run_folder;
 use crate::runner::{self, RunnerContext};
 use crate::status_files::{FilesShown, StatusFiles};
 use crate::store::{self, Store, StoreError};
+use crate::team_inbox;
+use crate::team_outbox::{self, OutboxKeeper};
 use crate::trust;
 use crate::version;
-use crate::{team_inbox, team_outbox};
 use hatchery_core::{Command, Refusal};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -44,7 +45,8 @@ pub struct Daemon {
     limits: Limits,
     context: Arc<RunnerContext>,
     guard: DataGuard,
-    lock: Lock,
+    keeper: OutboxKeeper,
+    lock: Arc<Lock>,
 }
 
 /// Hears the signals that ask for the end, from the moment it is made: one that comes before the daemon serves counts.
@@ -77,16 +79,21 @@ impl Farewell {
 }
 
 impl Daemon {
-    /// Takes the lock, opens the store, restores the world and binds the port. A log that is shorter than it was is refused, unless
-    /// the loss is accepted.
-    pub async fn prepare(project: Project, flags: Flags, config: Config, accept_loss: bool) -> Result<Self, Report> {
+    /// Opens the store, restores the world and binds the port. A log that is shorter than it was is refused, unless the loss is
+    /// accepted. The caller holds the lock, too: for as long as anything of the daemon runs.
+    pub async fn prepare(
+        project: Project,
+        lock: Arc<Lock>,
+        flags: Flags,
+        config: Config,
+        accept_loss: bool,
+    ) -> Result<Self, Report> {
         let started = Instant::now();
-        project.prepare()?;
-        let lock = project.lock()?;
         // One that was killed left its announcement behind, and its process id may be somebody else's by now.
         project.retract();
         git_shield::refuse_tracked(&project)?;
-        trust::check(&project)?;
+        trust::check(&project, &config.file)?;
+        project.begin_database(&config.store)?;
         refuse_newer_runs(&project)?;
         git_shield::raise(&project);
         let token = project.token()?;
@@ -99,6 +106,8 @@ impl Daemon {
         let address = listener.local_addr().context("the port is not known")?;
         let head = LogHead::new(&project, &config.store);
         let engine = start_engine(&config, head.clone(), accept_loss).await?;
+        // Before anything is acknowledged: now the files of a new database are there, too.
+        project.begin_database(&config.store)?;
         found_registry(&engine).await?;
         if let Err(error) = projects::record(&project) {
             tracing::warn!(%error, "the project cannot be listed for `hatchery projects`");
@@ -107,6 +116,7 @@ impl Daemon {
         let context = Arc::new(RunnerContext::new(&project, &config, engine.handle.clone(), &program)?);
         let settings = Arc::new(LiveSettings::new(&project, flags, Arc::clone(&context), config.clone())?);
         let (closing, on_closing) = watch::channel(false);
+        let (outbox, keeper) = team_outbox::open(&project);
         let api = Api {
             handle: engine.handle.clone(),
             guard: Arc::new(Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone())),
@@ -116,6 +126,7 @@ impl Daemon {
             live: Arc::clone(&context.live),
             trials: Arc::default(),
             status_files: FilesShown::new(&project),
+            outbox,
             project: project.root().display().to_string(),
             store: config.store.to_string(),
             log_head: Some(head.clone()),
@@ -142,7 +153,7 @@ impl Daemon {
         tracing::info!(%url, store = %config.store, head = engine.handle.head().0, ready_ms = started.elapsed().as_millis(), "ready");
         let limits = Limits { connections: config.max_connections, ..Limits::default() };
         let guard = DataGuard::new(&project, engine.handle.clone(), &lock, head);
-        Ok(Self { url, exposed, token, project, engine, listener, api, closing, limits, context, guard, lock })
+        Ok(Self { url, exposed, token, project, engine, listener, api, closing, limits, context, guard, keeper, lock })
     }
 
     /// What to open in a browser.
@@ -154,18 +165,21 @@ impl Daemon {
     }
 
     /// Serves until a signal asks for the end, then ends in order: no new requests, the open ones finished, the log closed.
-    /// Gives back the lock, to be held for as long as anything of the daemon runs.
-    pub async fn serve(self, mut farewell: Farewell) -> Result<Lock, Report> {
+    pub async fn serve(self, mut farewell: Farewell) -> Result<(), Report> {
         let handle = self.engine.handle.clone();
         let runner = tokio::spawn(runner::run(self.context, handle.plan()));
         let files = quest_file::keep(self.project.clone(), handle.clone());
         let glances = glance::keep(self.project.clone(), handle.clone());
         // What was written while no daemon ran is taken in before a request can change it.
-        let status_files = StatusFiles::keep(&self.project, handle.clone(), &self.api.status_files).await;
+        let status_files =
+            StatusFiles::keep(&self.project, &self.api.store, handle.clone(), &self.api.status_files).await;
         let notices =
             tokio::spawn(notifications::run(self.api.settings.notify(), self.project.clone(), handle.clone()));
         // Before there are new ones.
-        team_outbox::bring_left(&self.project, &self.api.defaults.seats, &handle).await;
+        let mut keeper = self.keeper;
+        keeper.take_left(&self.api.defaults.seats, &handle).await;
+        let outbox =
+            tokio::spawn(keeper.keep(self.api.defaults.seats.clone(), handle.clone(), self.closing.subscribe()));
         let closing = self.closing.subscribe();
         let inboxes = tokio::spawn(team_inbox::keep_reading(
             self.api.defaults.seats.clone(),
@@ -194,6 +208,7 @@ impl Daemon {
         self.closing.send_replace(true);
         server.await.context("the server did not end well")?;
         runner.abort();
+        outbox.await.context("the keeper of messages to the team did not end well")?;
         inboxes.await.context("the reader of team inboxes did not end well")?;
         settings.await.context("the reader of the settings did not end well")?;
         notices.abort();
@@ -209,8 +224,7 @@ impl Daemon {
             self.guard.remember_at_end().await;
         }
         self.project.retract_own();
-        ended.context("the engine did not end well")?.context("the engine stopped")?;
-        Ok(self.lock)
+        ended.context("the engine did not end well")?.context("the engine stopped")
     }
 }
 

@@ -109,7 +109,10 @@ impl DataGuard {
     /// Makes the folder again if it is missing and leaves two things there: how long the log was, so that no daemon begins an
     /// empty one silently, and a copy of the log where the store still has it open.
     fn save_what_is_left(&self) -> Option<PathBuf> {
-        if let Err(report) = self.project.prepare() {
+        // In our own folder a copy is saved also beside a file of a database that has taken the place of ours.
+        if let Err(report) = self.project.prepare()
+            && self.project.foreign().is_none_or(|what| what == self.project.data())
+        {
             tracing::warn!(%report, "the data folder cannot be made again");
             return None;
         }
@@ -133,5 +136,5 @@ impl DataGuard {
 /// No older copy is written over.
 fn free_name(folder: &Path) -> PathBuf {
     let name = |number: u32| folder.join(format!("saved-log-{number}.db"));
-    (1..u32::MAX).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(0))
+    (1..u32::MAX).map(name).find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| name(0))
 }

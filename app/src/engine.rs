@@ -48,14 +48,14 @@ const INBOX: usize = 1_024;
 const LIVE_PAGES: usize = 256;
 
 /// How a command changes a world: decide, apply, settle. [`hatchery_core::step`] is the only one outside of tests.
-pub type Step = fn(&mut World, &Command, Timestamp) -> Result<Vec<Record>, Refusal>;
+pub type StepFn = fn(&mut World, &Command, Timestamp) -> Result<Vec<Record>, Refusal>;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// The least number of events between two snapshots. Large worlds have more between them.
     pub snapshot_every: u64,
     /// A test puts a faulty one here to see that the engine survives it.
-    pub step: Step,
+    pub step: StepFn,
 }
 
 impl Default for Options {

@@ -31,33 +31,29 @@ impl FolderWatcher {
     pub fn start() -> notify::Result<Self> {
         let folders: Arc<Mutex<HashMap<PathBuf, Arc<Notify>>>> = Arc::default();
         let shared = Arc::clone(&folders);
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| match event {
-            Ok(event) if !matches!(event.kind, EventKind::Access(_)) => {
-                let folders = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                let changed = event.paths.iter().filter_map(|path| folder_of(path));
-                changed.filter_map(|folder| folders.get(folder)).for_each(|changed| changed.notify_one());
-            }
-            Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "a file notice was lost"),
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            pass_on(&shared.lock().unwrap_or_else(PoisonError::into_inner), event);
         })?;
         Ok(Self { watcher: Arc::new(Mutex::new(watcher)), folders })
     }
 
     fn add(&self, folder: &Path, changed: &Arc<Notify>) -> notify::Result<()> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         self.folders.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned(), Arc::clone(changed));
-        self.watcher.lock().unwrap_or_else(PoisonError::into_inner).watch(folder, RecursiveMode::NonRecursive)
+        watcher.watch(folder, RecursiveMode::NonRecursive)
     }
 
-    /// Stops watching, unless a newer `WatchedFolder` watches the same folder: that one would no longer be notified.
+    /// Stops watching, unless a newer `WatchedFolder` watches the same folder: that one would no longer be notified. The lock of the watcher is
+    /// held throughout, so that no newer one comes in between. That of the folders is not, because the watcher's thread needs it to go on.
     fn remove(&self, folder: &Path, changed: &Arc<Notify>) {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
         if !folders.get(folder).is_some_and(|now| Arc::ptr_eq(now, changed)) {
             return;
         }
         folders.remove(folder);
         drop(folders);
-        let removed = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).unwatch(folder);
-        if let Err(error) = removed {
+        if let Err(error) = watcher.unwatch(folder) {
             tracing::debug!(%error, folder = %folder.display(), "the folder was not watched");
         }
     }
@@ -95,6 +91,22 @@ impl Drop for WatchedFolder {
     }
 }
 
+fn pass_on(folders: &HashMap<PathBuf, Arc<Notify>>, event: notify::Result<notify::Event>) {
+    match event {
+        // The system had no room for more notices: any of the folders may have changed.
+        Ok(event) if event.need_rescan() => folders.values().for_each(|changed| changed.notify_one()),
+        Ok(event) if !matches!(event.kind, EventKind::Access(_)) => {
+            let changed = event.paths.iter().filter_map(|path| folder_of(path));
+            changed.filter_map(|folder| folders.get(folder)).for_each(|changed| changed.notify_one());
+        }
+        Ok(_) => {}
+        Err(error) => {
+            tracing::warn!(%error, "notices of run folders may be lost");
+            folders.values().for_each(|changed| changed.notify_one());
+        }
+    }
+}
+
 fn folder_of(path: &Path) -> Option<&Path> {
     let name = path.file_name()?.to_str()?;
     WATCHED_FILES.contains(&name).then(|| path.parent()).flatten()
@@ -114,5 +126,21 @@ mod tests {
         std::fs::write(folder.path().join("exit.json"), "{}").unwrap();
         let noticed = tokio::time::timeout(std::time::Duration::from_secs(60), newer.changed());
         assert!(noticed.await.is_ok(), "nothing was noticed");
+    }
+
+    /// What inotify tells when its queue was full has no path.
+    #[tokio::test]
+    async fn after_lost_notices_every_folder_is_looked_at() {
+        let changed = [Arc::new(Notify::new()), Arc::new(Notify::new())];
+        let folders = changed.iter().enumerate().map(|(at, it)| (PathBuf::from(format!("/{at}")), Arc::clone(it)));
+        let folders: HashMap<_, _> = folders.collect();
+        let lost = notify::Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
+        let broken = notify::Error::generic("the queue cannot be read");
+        for told in [Ok(lost), Err(broken)] {
+            pass_on(&folders, told);
+            for changed in &changed {
+                tokio::time::timeout(std::time::Duration::from_secs(60), changed.notified()).await.unwrap();
+            }
+        }
     }
 }

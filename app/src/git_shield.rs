@@ -38,35 +38,61 @@ pub fn is_raised(project: &Project) -> bool {
 /// Refuses a data folder of which the repository tracks a part: the next checkout would put somebody else's log in the place of
 /// ours. Prompts are texts of the project and may be tracked.
 pub fn refuse_tracked(project: &Project) -> Result<(), Report> {
-    let tracked = ask_git(project.root(), &["ls-files", "-z", "--", ".hatchery"]).unwrap_or_default();
+    let Some(repository) = repository(project) else { return Ok(()) };
+    let tracked = match ask_git(project.root(), &["ls-files", "-z", "--", ".hatchery"]) {
+        Ok(tracked) => tracked,
+        // Git does not work in a repository of another user, and not in what it does not take for one, for example beyond a mount
+        // point. So it brings nothing from there.
+        Err(_) if is_of_another_user(&repository) => return Ok(()),
+        Err(why) if why.contains("not a git repository") => return Ok(()),
+        Err(why) => {
+            let message = format!("git cannot say whether {} is tracked: {why}", project.data().display());
+            return Err(Report::failed(message).hint("install git, or repair the repository"));
+        }
+    };
     match tracked.split_terminator('\0').find(|path| !path.starts_with(".hatchery/prompts/")) {
         None => Ok(()),
-        Some(path) => Err(Report::failed(format_args!(
-            "{path} is tracked by git, so the repository could bring a log of its own"
-        ))
-        .hint("untrack it: git rm -r --cached .hatchery, then commit; .hatchery/prompts may stay tracked")),
+        Some(path) => {
+            // Whatever a checkout has put there stays when it is untracked.
+            project.withdraw_stamp();
+            Err(Report::failed(format_args!("{path} is tracked by git, so the repository could bring a log of its own"))
+                .hint(
+                    "untrack it: git rm -r --cached .hatchery, then commit (.hatchery/prompts may stay tracked); then delete the folder, \
+                     or accept what is in it with `hatchery trust`",
+                ))
+        }
     }
+}
+
+fn is_of_another_user(repository: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(repository).is_ok_and(|found| found.uid() != rustix::process::geteuid().as_raw())
 }
 
 /// The exclude file of the repository, and the line that names the project's data folder.
 fn where_to_exclude(root: &Path) -> Option<(PathBuf, String)> {
-    let said = ask_git(root, &["rev-parse", "--show-prefix", "--git-path", "info/exclude"])?;
+    let said = ask_git(root, &["rev-parse", "--show-prefix", "--git-path", "info/exclude"]).ok()?;
     let (prefix, exclude) = said.split_once('\n')?;
     // What git's patterns give a meaning to is not worth escaping: the folder then stays as it is.
     let plain = !prefix.contains(['*', '?', '[', '\\', '"']);
     plain.then(|| (root.join(exclude.trim_end_matches('\n')), format!("/{prefix}.hatchery/")))
 }
 
-/// What git says in a folder. None where there is no git or no repository.
-fn ask_git(root: &Path, arguments: &[&str]) -> Option<String> {
+/// What git says in a folder, or why it says nothing.
+fn ask_git(root: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut git = Command::new("git");
     git.args(["-c", "core.fsmonitor=false"]).args(arguments);
     // By these our caller would send us into another repository.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"] {
         git.env_remove(name);
     }
-    let asked = git.current_dir(root).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    String::from_utf8(asked.stdout).ok().filter(|_| asked.status.success())
+    // Its errors are compared.
+    git.env("LC_ALL", "C");
+    let asked = git.current_dir(root).stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    match asked.status.success() {
+        true => String::from_utf8(asked.stdout).map_err(|error| error.to_string()),
+        false => Err(String::from_utf8_lossy(&asked.stderr).trim().to_owned()),
+    }
 }
 
 fn add_line(path: &Path, line: &str) -> std::io::Result<()> {

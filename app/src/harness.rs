@@ -136,9 +136,9 @@ pub struct Invocation {
     pub files: Vec<(&'static str, Vec<u8>)>,
     /// The first lines of its input, before any message: for example a handshake.
     pub first_lines: Vec<String>,
-    /// The `id` of the first of these lines, if the program may refuse the others until it has answered that one. The answer is
+    /// The `id`s of the first of these lines, if the program must have answered each before the next line is written. An answer is
     /// a line of its output that is a JSON object with the same `id`.
-    pub answer_awaited: Option<String>,
+    pub answers_awaited: Vec<String>,
 }
 
 /// All harnesses of this program.
@@ -182,6 +182,8 @@ pub fn abilities(capabilities: Capabilities) -> String {
         explains_denials: _,
         // Known when a session is open.
         model_choice: _,
+        // It shows what was heard, and nothing else depends on it.
+        repeats_history: _,
     } = capabilities;
     let all = [
         ("confirm each message", echoes_messages),

@@ -1,4 +1,4 @@
-//! A process that a launcher holds: an agent's or a ward's. This room owns the daemon's half of the launcher protocol:
+//! A process that a launcher holds: an agent's or a ward's. This module is the daemon's half of the launcher protocol:
 //! starting a launcher on a run folder, finding out what has become of the process, sending requests to the launcher, and
 //! stopping the process.
 //!
@@ -7,10 +7,10 @@
 
 use crate::cgroup::Cgroup;
 use crate::folder_watch::{FolderWatcher, WatchedFolder};
+use crate::no_links;
 use crate::processes::{self, ExitWatch};
 use crate::run_folder::{ATTEMPT_MARK, Ended, LAUNCHER_MARK, Launch, LauncherRequest, RunFolder, Started};
 use hatchery_core::outcome::Exit;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -138,6 +138,14 @@ impl HeldProcess {
         grouped + session + processes::kill_marked(ATTEMPT_MARK, &self.folder.mark())
     }
 
+    /// Kills the launcher and everything below it, by what the kernel knows of them, and says whether nobody holds the folder any more. For a
+    /// launcher that does not obey: the agent can write into the folder through which it is asked.
+    pub fn kill_with_launcher(&self) -> io::Result<bool> {
+        processes::kill_marked(LAUNCHER_MARK, &self.folder.mark());
+        self.kill_leftovers();
+        self.folder.is_held().map(|is_held| !is_held)
+    }
+
     /// The process and its launcher as the kernel knows them. The agent can write into this folder, so what `process.json` says is compared
     /// with the holder of the lock. To be called while a launcher holds the folder.
     pub fn confirmed(&self, said: Started) -> Started {
@@ -171,7 +179,7 @@ impl HeldProcess {
         let mut launcher = tokio::process::Command::new(&self.program);
         launcher.arg("launch").arg(path).current_dir(path);
         launcher.env_clear().env(LAUNCHER_MARK, self.folder.mark()).stdin(Stdio::null()).stdout(Stdio::null());
-        launcher.stderr(File::create(path.join("launcher.log"))?);
+        launcher.stderr(no_links::append(&path.join("launcher.log"))?);
         // The launcher outlives the daemon. If it ends first, the runtime reaps it.
         launcher.kill_on_drop(false).spawn().map(drop)
     }

@@ -10,9 +10,9 @@ use crate::clock;
 use crate::engine::{Handle, SubmitError};
 use futures_util::FutureExt as _;
 use hatchery_core::event::MessageEvent;
-use hatchery_core::history::{Imported as ImportedItem, MAX_MESSAGE_BYTES, SourceId};
+use hatchery_core::history::{ImportedItem, MAX_MESSAGE_BYTES, SourceId};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal, Timestamp, World, step};
-use order::{Step, in_order};
+use order::{ImportStep, in_order};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -26,11 +26,11 @@ const CHUNK_BYTES: usize = 4 << 20;
 /// The lines of a file, each after those that it refers to.
 #[derive(Debug)]
 pub struct File {
-    steps: Vec<Step>,
+    steps: Vec<ImportStep>,
 }
 
 #[derive(Debug)]
-pub struct Imported {
+pub struct ImportedHistory {
     /// The file's agent ids as text, and the ids that the agents got.
     pub agents: BTreeMap<String, AgentId>,
     pub messages: u64,
@@ -38,7 +38,7 @@ pub struct Imported {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Line {
+enum ImportLine {
     Agent(AgentLine),
     Message(MessageLine),
 }
@@ -80,14 +80,14 @@ pub fn parse(text: &str) -> Result<File, ImportError> {
     for (number, line) in lines() {
         let wrong = |what: String| ImportError::Line { line: number + 1, what };
         match serde_json::from_str(line).map_err(|error| wrong(error.to_string()))? {
-            Line::Agent(agent) => agents.push(agent),
-            Line::Message(message) if message.content.len() > MAX_MESSAGE_BYTES => {
+            ImportLine::Agent(agent) => agents.push(agent),
+            ImportLine::Message(message) if message.content.len() > MAX_MESSAGE_BYTES => {
                 let bytes = message.content.len();
                 return Err(wrong(format!(
                     "the message is {bytes} bytes long; at most {MAX_MESSAGE_BYTES} are possible"
                 )));
             }
-            Line::Message(message) => messages.push(message),
+            ImportLine::Message(message) => messages.push(message),
         }
     }
     in_order(agents, messages).map(|steps| File { steps }).map_err(ImportError::Whole)
@@ -101,7 +101,7 @@ pub fn rehearse(world: World, file: &File) -> Result<(), SubmitError> {
 }
 
 /// Imports a file that was rehearsed. Its agents without a parent become children of agent 0, and inherit nothing from it.
-pub async fn import(handle: &Handle, file: &File) -> Result<Imported, SubmitError> {
+pub async fn import(handle: &Handle, file: &File) -> Result<ImportedHistory, SubmitError> {
     Importer::new(Target::Engine(handle))?.all(file).await
 }
 
@@ -132,25 +132,25 @@ impl<'a> Importer<'a> {
         Ok(Self { target, root, agents, messages, chunk: Vec::new(), chunk_bytes: 0 })
     }
 
-    async fn all(mut self, file: &File) -> Result<Imported, SubmitError> {
+    async fn all(mut self, file: &File) -> Result<ImportedHistory, SubmitError> {
         for step in &file.steps {
             self.step(step).await?;
         }
         self.flush().await?;
         let agents = self.agents.iter().map(|(id, agent)| (written(id), *agent)).collect();
-        Ok(Imported { agents, messages: self.messages.len() as u64 })
+        Ok(ImportedHistory { agents, messages: self.messages.len() as u64 })
     }
 
-    async fn step(&mut self, step: &Step) -> Result<(), SubmitError> {
+    async fn step(&mut self, step: &ImportStep) -> Result<(), SubmitError> {
         match step {
-            Step::Agent(line) => {
+            ImportStep::Agent(line) => {
                 let upto = self.event_of(line.fork_message_id.as_ref()).await?;
                 let parent = line.parent.as_ref().and_then(|parent| self.agents.get(parent)).copied();
                 let agent = clock::new_agent_id();
                 self.agents.insert(line.id.clone(), agent);
                 self.chunk.push(ImportedItem::Agent { agent, parent: parent.unwrap_or(self.root), upto });
             }
-            Step::Message(line, back_to) => {
+            ImportStep::Message(line, back_to) => {
                 let to = self.event_of(back_to.as_ref()).await?;
                 let agent = self.agents.get(&line.agent).copied().unwrap_or(self.root);
                 self.chunk_bytes += line.content.len();

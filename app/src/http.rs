@@ -46,25 +46,26 @@ pub use agents::{AgentList, KillPreview};
 pub use branches::{BranchKind, BranchLine, BranchList, BranchView};
 pub use changes::FileList;
 pub use error::{ApiError, ErrorBody, ErrorDetail};
+pub use events::Trouble;
 pub use gc::Leftovers;
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use inbox::{IdeaList, IdeaView};
 pub use mail::{MailList, MailThreads, SeenMail, SeenState, UnreadMail, Waited};
 pub use once::CallerId;
-pub use overview::{Overview, Seen};
+pub use overview::{AgentOverview, Overview};
 pub use permissions::{PermissionRuleList, PermissionRuleView};
 pub use questions::{BudgetList, BudgetView, PermissionView, QuestionList, QuestionView, TakesView};
 pub use quests::{QuestLine, QuestList};
 pub use rescue::RescueList;
 pub use run_defaults::RunDefaults;
-pub use runs::{RunList, RunPhase, RunView, UsageView, WhyView};
+pub use runs::{ANSWER_FORGOTTEN, RunList, RunPhase, RunView, UsageView, WhyView};
 pub use seat_messages::{SeatMessageAnswer, ThreadView};
 pub use seats::{DocList, FillAnswer, SeatList, SeatView, SessionAnswer, SessionEndAnswer};
 pub use server::{Limits, serve};
 pub use sessions::{SessionList, SessionPhase, SessionView};
-pub use state::{Changed, StatusValue};
-pub use status::Status;
+pub use state::{Changed, ResumeView, StatusValue};
+pub use status::DaemonStatus;
 pub use ward_trial::{TrialVerdict, Trials, TriedWard};
 pub use wards::WardOutput;
 
@@ -75,6 +76,7 @@ use crate::live_text::LiveTexts;
 use crate::log_head::LogHead;
 use crate::seat_dialect::DialectEvent;
 use crate::status_files::FilesShown;
+use crate::team_outbox::TeamOutbox;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef, Request, State};
 use axum::http::{StatusCode, header};
@@ -108,6 +110,8 @@ pub struct Api {
     pub trials: Arc<Trials>,
     /// Says when the status files show a change.
     pub status_files: FilesShown,
+    /// Messages to agents of a lead's team.
+    pub outbox: TeamOutbox,
     pub project: String,
     pub store: String,
     /// What is remembered of the log outside of the store, for `fsck`.
@@ -138,7 +142,7 @@ impl FromRef<Routed> for Api {
     info(title = "Hatchery", description = "Runs coding agents the way an operating system runs processes: one durable log, and everything else is a view of it."),
     security(("token" = [])),
 )]
-struct Document;
+struct ApiDocument;
 
 /// The events that a command led to. They are durable.
 #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
@@ -225,7 +229,7 @@ fn add_refusals(operation: &mut Operation, is_open: bool) {
 }
 
 fn documented() -> OpenApiRouter<Routed> {
-    let mut document = Document::openapi();
+    let mut document = ApiDocument::openapi();
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
     OpenApiRouter::with_openapi(document)
@@ -309,6 +313,7 @@ fn documented() -> OpenApiRouter<Routed> {
         .routes(routes!(seat_messages::seat_thread))
         .routes(routes!(state::read, state::change))
         .routes(routes!(state::build_status))
+        .routes(routes!(state::build_resume))
         .routes(routes!(state::record_build_event))
         .routes(routes!(state_live::live))
         .routes(routes!(inbox::list, inbox::add))

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use hatchery_core::Timestamp;
-use hatchery_core::seat::{Born, Document, FaceVariant, Fields, Position, Status, Vital};
+use hatchery_core::seat::{Born, FaceVariant, Fields, Position, SeatDocument, SeatStatus, Vital};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ pub struct IdentityFields {
 }
 
 impl IdentityDocument {
-    pub fn of(document: &Document) -> Self {
+    pub fn of(document: &SeatDocument) -> Self {
         let mut births = document.births.iter().map(IdentityFields::of);
         Self {
             id: format!("{ID}{}", document.position),
@@ -103,7 +103,7 @@ impl IdentityFields {
 
 /// The documents in a file: a list, an object with `docs` or `rows`, one document, or one document on each line. Documents of
 /// other types are left out.
-pub fn read_all(text: &str) -> Result<Vec<Document>, String> {
+pub fn read_all(text: &str) -> Result<Vec<SeatDocument>, String> {
     let values: Vec<Value> = serde_json::Deserializer::from_str(text)
         .into_iter::<Value>()
         .collect::<Result<_, _>>()
@@ -135,7 +135,7 @@ fn unpacked(value: Value) -> Vec<Value> {
 }
 
 /// One document. Older forms have no status, or a flag `hatching` in its place, and no number of the seat beside the `_id`.
-pub fn read(value: Value) -> Result<Document, String> {
+pub fn read(value: Value) -> Result<SeatDocument, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Read {
@@ -156,14 +156,14 @@ pub fn read(value: Value) -> Result<Document, String> {
     let in_id = || read.id.as_deref()?.strip_prefix(ID)?.parse().ok();
     let number: u64 = read.grid_position.or_else(in_id).ok_or("it has no `gridPosition`")?;
     let position = Position::new(number).ok_or_else(|| format!("there is no seat {number}: seats are 0 to 8"))?;
-    let status = Status::read(read.status.as_deref(), read.hatching);
+    let status = SeatStatus::read(read.status.as_deref(), read.hatching);
     let status =
         status.ok_or_else(|| format!("seat {position}: `{}` is not a status", read.status.unwrap_or_default()))?;
     let last_alive_at = read.last_alive_at.as_deref().map(moment).transpose()?;
     let births = [read.identity].into_iter().chain(read.other_identities).map(IdentityFields::born);
     let births = births.collect::<Result<_, _>>()?;
     let vital = Vital { last_alive_at, status, last_session_id: read.last_session_id };
-    Ok(Document { position, vital, births })
+    Ok(SeatDocument { position, vital, births })
 }
 
 fn moment(text: &str) -> Result<Timestamp, String> {
@@ -201,10 +201,10 @@ mod tests {
     #[test]
     fn older_forms_are_read() {
         let status = |value| read(value).unwrap().vital.status;
-        assert_eq!(status(json!({ "gridPosition": 0, "name": "A" })), Status::Sleeping);
-        assert_eq!(status(json!({ "_id": "agent-identity:0", "hatching": true })), Status::Hatching);
-        assert_eq!(status(json!({ "gridPosition": 0, "hatching": false })), Status::Sleeping);
-        assert_eq!(status(json!({ "gridPosition": 0, "status": "unknown" })), Status::Sleeping);
+        assert_eq!(status(json!({ "gridPosition": 0, "name": "A" })), SeatStatus::Sleeping);
+        assert_eq!(status(json!({ "_id": "agent-identity:0", "hatching": true })), SeatStatus::Hatching);
+        assert_eq!(status(json!({ "gridPosition": 0, "hatching": false })), SeatStatus::Sleeping);
+        assert_eq!(status(json!({ "gridPosition": 0, "status": "unknown" })), SeatStatus::Sleeping);
         assert_eq!(read(json!({ "gridPosition": 0, "name": null })).unwrap().births[0].fields.name, None);
     }
 

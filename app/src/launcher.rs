@@ -24,15 +24,19 @@ mod output_capture;
 mod stdin_writer;
 
 use crate::cgroup::Cgroup;
+use crate::held_process::LAUNCH_TIMEOUT;
+use crate::no_links;
 use crate::processes;
 use crate::run_folder::{Ended, Launch, LaunchKind, LauncherRequest, RunFolder, Started, StoppedBy, lock_session};
 use crate::spool::Tail;
 use hatchery_core::outcome::Exit;
 use output_capture::OutputCapture;
+use rustix::fs::OFlags;
 use rustix::process::{Signal, WaitOptions, WaitStatus};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -43,6 +47,8 @@ use stdin_writer::{FirstLines, StdinWriter};
 const LEFTOVERS_GRACE: Duration = Duration::from_secs(1);
 /// How long a process may take to leave after the end of its input. Some programs never do, because a child of theirs keeps them.
 const LEAVE_GRACE: Duration = Duration::from_secs(10);
+/// How long a launcher waits for the lock of its folder. After that the daemon starts another one.
+const LOCK_TIMEOUT: Duration = LAUNCH_TIMEOUT;
 /// How long the launcher of the attempt before may take to release the session lock after it has written `exit.json`.
 const SESSION_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const SESSION_LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -53,7 +59,7 @@ const MAX_WAKEUPS: usize = 4;
 
 /// Runs one attempt from its start to its end. An attempt that was started before is left alone.
 pub fn run(folder: &RunFolder) -> io::Result<()> {
-    let Some(_lock) = folder.lock()? else { return Ok(()) };
+    let Some(_lock) = folder.lock_patiently(LOCK_TIMEOUT)? else { return Ok(()) };
     if folder.started()?.is_some() || folder.ended()?.is_some() {
         return Ok(());
     }
@@ -136,12 +142,14 @@ fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Launched> {
     })?;
     processes::adopt_orphans()?;
     let cgroup = Cgroup::enter(folder.path());
-    let append = |path| OpenOptions::new().append(true).create(true).open(path);
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).env_clear().envs(&launch.env).current_dir(&launch.folder).process_group(0);
     let output = match launch.kind {
         LaunchKind::Agent { .. } => {
-            command.stdin(Stdio::piped()).stdout(append(folder.stdout())?).stderr(append(folder.stderr())?);
+            command
+                .stdin(Stdio::piped())
+                .stdout(no_links::append(&folder.stdout())?)
+                .stderr(no_links::append(&folder.stderr())?);
             None
         }
         LaunchKind::Ward { .. } => {
@@ -172,8 +180,7 @@ fn announce(
         .take()
         .map(|stdin| StdinWriter::start(stdin, FirstLines::of(folder, launch)?, &folder.inbox()))
         .transpose()?;
-    let append = |path| OpenOptions::new().append(true).create(true).open(path);
-    let output = output.map(|output| OutputCapture::start(output, append(folder.output())?)).transpose()?;
+    let output = output.map(|output| OutputCapture::start(output, no_links::append(&folder.output())?)).transpose()?;
     let process = processes::look_up(child.id());
     let (launcher, boot) = (processes::this_process(), processes::boot());
     let recorded = cgroup.as_ref().map(|cgroup| cgroup.path().to_owned());
@@ -190,7 +197,7 @@ fn announce(
 }
 
 /// What wakes the `requests` thread.
-enum Wake {
+enum LauncherWake {
     InboxGrew,
     /// The process is gone; its descendants may still run.
     ProcessExited,
@@ -201,7 +208,7 @@ enum Wake {
 fn hold(folder: &RunFolder, launched: Launched, _session_lock: Option<File>) -> io::Result<()> {
     let Launched { pid, stdin, output, time_limit, cgroup } = launched;
     let (waker, wakes) = sync_channel(MAX_WAKEUPS);
-    let fifo = OpenOptions::new().read(true).write(true).open(folder.wakeup())?;
+    let fifo = no_links::open_with(&folder.wakeup(), OFlags::RDWR)?;
     // This thread ends with the launcher: it waits in a read of the FIFO.
     std::thread::Builder::new().name("wakeups".into()).spawn({
         let waker = waker.clone();
@@ -212,7 +219,7 @@ fn hold(folder: &RunFolder, launched: Launched, _session_lock: Option<File>) -> 
     let requests = std::thread::Builder::new().name("requests".into()).spawn(move || controller.run(&wakes))?;
     let exit = reap(pid, &waker);
     // An error means that the thread has ended already.
-    waker.send(Wake::AllExited).ok();
+    waker.send(LauncherWake::AllExited).ok();
     let stopped_by = requests.join().map_err(|_| io::Error::other("the thread that reads the requests panicked"))?;
     if let Some(output) = output {
         output.finish();
@@ -221,22 +228,22 @@ fn hold(folder: &RunFolder, launched: Launched, _session_lock: Option<File>) -> 
     folder.write_ended(&Ended { exit, problem: None, passing: false, stopped_by })
 }
 
-fn forward_wakeups(mut fifo: File, waker: &SyncSender<Wake>) {
+fn forward_wakeups(mut fifo: File, waker: &SyncSender<LauncherWake>) {
     let mut bytes = [0; 64];
     while let Ok(1..) = fifo.read(&mut bytes) {
         // When the queue is full, the thread will wake anyway, and then reads everything.
-        waker.try_send(Wake::InboxGrew).ok();
+        waker.try_send(LauncherWake::InboxGrew).ok();
     }
 }
 
 /// Reaps the process and all orphans, until there are none.
-fn reap(pid: u32, waker: &SyncSender<Wake>) -> Exit {
+fn reap(pid: u32, waker: &SyncSender<LauncherWake>) -> Exit {
     let mut exit = Exit::Unknown;
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((ended, status))) if ended.as_raw_nonzero().get().unsigned_abs() == pid => {
                 exit = exit_of(status);
-                waker.send(Wake::ProcessExited).ok();
+                waker.send(LauncherWake::ProcessExited).ok();
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return exit,
@@ -290,7 +297,7 @@ impl Stop {
 
 impl Controller {
     /// Runs until nothing is left of the process. Says why the process was stopped, if it was.
-    fn run(mut self, wakes: &Receiver<Wake>) -> Option<StoppedBy> {
+    fn run(mut self, wakes: &Receiver<LauncherWake>) -> Option<StoppedBy> {
         loop {
             self.read_inbox();
             let wake = match self.next_timeout() {
@@ -298,13 +305,13 @@ impl Controller {
                 None => wakes.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match wake {
-                Ok(Wake::InboxGrew) => {}
-                Ok(Wake::ProcessExited) => {
+                Ok(LauncherWake::InboxGrew) => {}
+                Ok(LauncherWake::ProcessExited) => {
                     (self.pid, self.stdin) = (None, None);
                     signal_tree(None, Signal::TERM);
                     self.stop = Some(Stop::Kill { after: LEFTOVERS_GRACE });
                 }
-                Ok(Wake::AllExited) | Err(RecvTimeoutError::Disconnected) => return self.stopped_by,
+                Ok(LauncherWake::AllExited) | Err(RecvTimeoutError::Disconnected) => return self.stopped_by,
                 Err(RecvTimeoutError::Timeout) => match (self.stop, self.time_limit) {
                     (None, Some(limit)) => self.begin_stop(StoppedBy::TimeLimit, limit.grace),
                     (Some(stop), _) => self.escalate(stop),
@@ -329,7 +336,7 @@ impl Controller {
                 Ok(lines) if lines.is_empty() => break,
                 Ok(lines) => lines,
                 Err(error) => {
-                    eprintln!("the inbox cannot be read: {error}");
+                    note(format_args!("the inbox cannot be read: {error}"));
                     break;
                 }
             };
@@ -342,7 +349,7 @@ impl Controller {
                         self.stop.get_or_insert(Stop::Leave);
                     }
                     Ok(LauncherRequest::Write { .. }) => {}
-                    Err(error) => eprintln!("a request in the inbox cannot be parsed: {error}"),
+                    Err(error) => note(format_args!("a request in the inbox cannot be parsed: {error}")),
                 }
             }
         }
@@ -369,6 +376,11 @@ impl Controller {
         signal_tree(self.pid, signal);
         self.stop = Some(next);
     }
+}
+
+/// Writes a line to the launcher's log. A log that cannot be written must not end the launcher: `eprintln!` would panic.
+fn note(words: fmt::Arguments<'_>) {
+    writeln!(io::stderr(), "{words}").unwrap_or_default();
 }
 
 /// Signals all descendants of the launcher, or the process alone where descendants cannot be found.

@@ -1,9 +1,8 @@
 //! The settings that a running daemon uses. An edited `hatchery.toml` is taken over without a restart as far as
-//! [`config::COUNTS`](crate::config::COUNTS) allows it. A file that is wrong, or brings something for which the user was not asked, changes
+//! [`config::TAKES_EFFECT`](crate::config::TAKES_EFFECT) allows it. A file that is wrong, or brings something for which the user was not asked, changes
 //! nothing.
 
-use crate::config::{self, Config, Counts, Flags, Notify, Written};
-use crate::git_shield;
+use crate::config::{self, Config, Flags, Notify, SettingsFile, TakesEffect, Written};
 use crate::http::RunDefaults;
 use crate::project::Project;
 use crate::report::{Code, Report};
@@ -47,9 +46,9 @@ pub struct SettingsTaken {
 }
 
 impl LiveSettings {
-    /// `config` is what was resolved from the file and these flags.
+    /// `config` is what was resolved from the file and these flags. The file may have changed since; then it is taken over soon.
     pub fn new(project: &Project, flags: Flags, context: Arc<RunnerContext>, config: Config) -> Result<Self, Report> {
-        let (mark, first) = (project.settings_mark(), Config::written(project)?);
+        let (mark, first) = (config.file.mark(), config.file.written()?);
         known_harness(&config, &context.settings())?;
         let defaults = Arc::new(RunDefaults::of(&context, config.runs, config.quests, config.seats.clone()));
         let used = Mutex::new(Used { mark, written: first.clone(), defaults });
@@ -62,14 +61,14 @@ impl LiveSettings {
         Arc::clone(&self.used().defaults)
     }
 
-    /// Says which content of the file was taken over: see [`Project::settings_mark`].
+    /// Says which content of the file was taken over: see [`SettingsFile::mark`].
     pub fn mark(&self) -> String {
         self.used().mark.clone()
     }
 
     /// The settings that have changed and count when the daemon is started again.
     pub fn waiting(&self) -> Vec<String> {
-        config::changed(&self.first, &self.used().written, Counts::AtRestart)
+        config::changed(&self.first, &self.used().written, TakesEffect::AtRestart)
     }
 
     pub fn notify(&self) -> watch::Receiver<Notify> {
@@ -79,22 +78,19 @@ impl LiveSettings {
     /// Uses what the file says now. Reads files.
     pub fn take_over(&self) -> Result<SettingsTaken, Report> {
         let mut used = self.used();
-        // Before the file is read: a change in between is seen the next time.
-        let mark = self.project.settings_mark();
         let mut taken = Vec::new();
-        if mark != used.mark {
-            let written = Config::written(&self.project)?;
+        if SettingsFile::mark_now(&self.project).as_ref() != Some(&used.mark) {
+            // Read once: what is checked is what is used. A change in between is seen the next time.
             let config = Config::resolve(&self.project, &self.flags)?;
-            // A pull may have brought settings together with a consent to them.
-            git_shield::refuse_tracked(&self.project)?;
-            trust::check(&self.project)?;
+            let (mark, written) = (config.file.mark(), config.file.written()?);
+            trust::check(&self.project, &config.file)?;
             let settings = RunSettings::of(&self.project, &config, &self.context.program);
             known_harness(&config, &settings)?;
             self.context.use_settings(settings);
             // The seats wait for a restart, with the reader of the team's inbox.
             let defaults = RunDefaults::of(&self.context, config.runs, config.quests, self.seats.clone());
             self.notify.send_replace(config.notify);
-            taken = config::changed(&used.written, &written, Counts::AtOnce);
+            taken = config::changed(&used.written, &written, TakesEffect::AtOnce);
             *used = Used { mark, written, defaults: Arc::new(defaults) };
         }
         drop(used);
@@ -111,7 +107,8 @@ impl LiveSettings {
             }
             let settings = Arc::clone(&self);
             let look = tokio::task::spawn_blocking(move || {
-                (settings.project.settings_mark() != settings.mark()).then(|| settings.take_over())
+                let is_changed = SettingsFile::mark_now(&settings.project) != Some(settings.mark());
+                is_changed.then(|| settings.take_over())
             });
             match look.await {
                 Ok(Some(Ok(SettingsTaken { taken, waiting }))) => {

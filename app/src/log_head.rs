@@ -1,15 +1,16 @@
 //! The head of the log as it was last seen, kept in `.hatchery/head.json`: outside of the database, so that a log which has become
-//! shorter, or is another one, is noticed at the next start and by `fsck`.
+//! shorter, or is another one, is noticed at the next start and by `fsck`. The file is sealed: a repository cannot bring one that fits its
+//! own log.
 //!
 //! The file is written some seconds after the events, so it never names an event that was not durable.
 
-use crate::project::{Project, write_whole};
+use crate::project::Project;
+use crate::sealed_file;
 use crate::store::{Store, StoreError, StoreUrl};
 use hatchery_core::EventId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// The file, for one store of the project.
@@ -59,7 +60,7 @@ impl LogHead {
             }
             StoreUrl::Postgres(_) => store.to_string(),
         };
-        Self { path: project.data().join("head.json"), store }
+        Self { path: project.head_file(), store }
     }
 
     /// Compares the log with what is remembered of it.
@@ -104,16 +105,11 @@ impl LogHead {
     }
 
     fn read(&self) -> Result<HeadFile, String> {
-        match std::fs::read(&self.path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(HeadFile::default()),
-            Err(error) => Err(error.to_string()),
-        }
+        sealed_file::read(&self.path).map(Option::unwrap_or_default).map_err(|error| error.to_string())
     }
 
     fn write(&self, file: &HeadFile) -> std::io::Result<()> {
-        let text = serde_json::to_vec_pretty(file).map_err(std::io::Error::other)?;
-        write_whole(&self.path, &text, 0o600)
+        sealed_file::write(&self.path, file)
     }
 }
 
@@ -170,7 +166,12 @@ mod tests {
         );
         let other = fill("c", &["1", "2", "x", "y"]);
         assert_eq!(memory.compare(&other).unwrap(), Some(Loss::Different { at: EventId(3) }));
-        std::fs::write(project.data().join("head.json"), "{").unwrap();
+        // One that fits another log, as a repository could bring it.
+        let brought = std::fs::read_to_string(project.head_file()).unwrap().replace("\"id\": 3", "\"id\": 2");
+        std::fs::remove_file(project.head_file()).unwrap();
+        std::fs::write(project.head_file(), brought).unwrap();
+        assert!(matches!(memory.compare(&shorter).unwrap(), Some(Loss::Unreadable { .. })));
+        std::fs::write(project.head_file(), "{").unwrap();
         assert!(matches!(memory.compare(&whole).unwrap(), Some(Loss::Unreadable { .. })));
         memory.forget().unwrap();
         assert_eq!(memory.compare(&shorter).unwrap(), None);

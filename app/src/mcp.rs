@@ -5,9 +5,9 @@
 //! results and hide errors of the protocol. Those are left for tools that do not exist.
 
 mod arguments;
-mod line;
 mod run_tools;
 mod status_tools;
+mod transport;
 mod words;
 
 use crate::calls::Call;
@@ -27,7 +27,6 @@ use arguments::{
 use hatchery_core::quest::StepPlan;
 use hatchery_core::seat::{FaceVariant, Identity};
 use hatchery_core::{AgentId, EventId};
-use line::Line;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
@@ -39,6 +38,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use status_tools::{BuildEventTool, ChangeBuild, ChangeState, GetState, Inbox, WorkflowStep};
 use std::time::Duration;
+use transport::ClientTransport;
 
 /// Serves until standard input ends. The tools of a run speak with that run's token, and write down what they are asked
 /// before they do it.
@@ -62,7 +62,7 @@ pub async fn serve(
     let has_status = crate::state_file::StatusFolder::of(project.root()).path().is_dir();
     let tools = arguments::tools(in_a_quest, in_a_seat, has_status);
     let server = Server { project: project.clone(), agent, run_tools, tools };
-    match server.serve(Line::on_standard_streams()).await {
+    match server.serve(ClientTransport::on_standard_streams()).await {
         Ok(running) => running.waiting().await.map(|_| ()).context("the tools stopped"),
         // Whoever started it left before saying a word.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -126,7 +126,7 @@ impl ServerHandler for Server {
         let given = request.arguments.unwrap_or_default();
         let answered = tokio::select! {
             answered = self.call(tool, given) => answered,
-            // Whoever has stopped waiting takes no mail.
+            // A client that has stopped waiting takes no mail. A call that was written down still counts.
             () = context.ct.cancelled() => Err(ToolError("cancelled".into())),
         };
         Ok(result(answered).into())

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 /// How long to wait after the log could not be followed.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// Notices that wait to be delivered. Beyond it the newest are counted and not kept.
+/// Notices that wait to be delivered. Beyond it the least urgent are counted and not kept.
 const MAX_WAITING: usize = 32;
 
 /// Delivers notices until the engine stops.
@@ -42,10 +42,7 @@ pub async fn run(mut wanted: watch::Receiver<Notify>, project: Project, handle: 
             }
             noticed = news(&mut follower, &handle, &settings) => match noticed {
                 Ok(notices) => for notice in notices {
-                    match waiting.len() < MAX_WAITING {
-                        true => waiting.push(notice),
-                        false => dropped += 1,
-                    }
+                    dropped += usize::from(notice.queue(&mut waiting, MAX_WAITING));
                 },
                 Err(FollowError::Stopped) => return,
                 Err(error) => {

@@ -9,6 +9,7 @@ pub use lock::{Lock, LockNote, holder};
 pub use ownership::SAFE_FOLDERS;
 
 use crate::clock;
+use crate::no_links;
 use crate::report::{Code, Context as _, Report};
 use crate::worktree::WORKTREES;
 use base64::Engine as _;
@@ -88,6 +89,16 @@ impl Project {
         self.root.join("hatchery.toml")
     }
 
+    /// Where the database is, unless a setting says otherwise.
+    pub fn database_file(&self) -> PathBuf {
+        self.data().join("hatchery.db")
+    }
+
+    /// What is remembered of the head of the log.
+    pub fn head_file(&self) -> PathBuf {
+        self.data().join("head.json")
+    }
+
     pub fn daemon_log(&self) -> PathBuf {
         self.data().join("daemon.log")
     }
@@ -113,21 +124,15 @@ impl Project {
         Ok(())
     }
 
-    /// A fingerprint of the settings file as it is now (FNV-1a). It only tells whether the file has changed.
-    pub fn settings_mark(&self) -> String {
-        let bytes = std::fs::read(self.config_file()).unwrap_or_default();
-        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix))
+    /// What the running daemon says of itself in the lock's file. What `daemon.json` says is not believed: when the daemon was killed,
+    /// another program may listen where it did, and would be given tokens.
+    pub fn daemon(&self) -> Option<DaemonFile> {
+        self.is_served().then(|| self.lock_note()).flatten()?.daemon
     }
 
-    /// What the daemon says of itself: in the lock's file while it runs, which no other process writes. Otherwise what the last
-    /// daemon said that did not end in order.
-    pub fn daemon(&self) -> Option<DaemonFile> {
-        if self.is_served() {
-            return self.lock_note()?.daemon;
-        }
-        let text = std::fs::read_to_string(self.daemon_file()).ok()?;
-        serde_json::from_str(&text).ok()
+    /// Whether a daemon runs, or one has not ended in order.
+    pub fn is_announced(&self) -> bool {
+        self.is_served() || self.daemon_file().exists()
     }
 
     /// Says where the daemon listens: in the lock's file for our commands, in `daemon.json` for other programs.
@@ -159,26 +164,30 @@ impl Project {
         }
     }
 
-    /// The secret that opens the API, made at the first start. Only its owner may read it.
+    /// The secret that opens the API, made at the first start. Only its owner may read it. A token that was brought is known to somebody
+    /// else, so another one takes its place. To be called under the lock.
     pub fn token(&self) -> Result<String, Report> {
-        match self.existing_token()? {
-            Some(token) => Ok(token),
-            None => {
-                let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(clock::random::<32>());
-                let path = self.token_file();
-                write_whole(&path, token.as_bytes(), 0o600)
-                    .context(format_args!("{} cannot be written", path.display()))
-                    .map_err(|report| report.hint(MAKE_ROOM))?;
-                Ok(token)
+        let path = self.token_file();
+        let is_foreign = self.has_foreign_token();
+        if let Some(token) = self.existing_token()? {
+            if !is_foreign {
+                return Ok(token);
             }
+            tracing::warn!("{} was not written by the daemon, so it is replaced", path.display());
         }
+        let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(clock::random::<32>());
+        write_whole(&path, token.as_bytes(), 0o600)
+            .context(format_args!("{} cannot be written", path.display()))
+            .map_err(|report| report.hint(MAKE_ROOM))?;
+        self.stamp_token()?;
+        Ok(token)
     }
 
     pub fn existing_token(&self) -> Result<Option<String>, Report> {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.token_file();
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
+        let text = match no_links::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Report::failed(format_args!("{} cannot be read: {error}", path.display()))),
         };
@@ -196,22 +205,21 @@ impl Project {
         }
     }
 
-    /// Which of several daemons on one store this one is: processes run where they were started. Made at the first start.
+    /// Which of several daemons on one store this one is: processes run where they were started. Made at the first start. The stamp says
+    /// what it is; the file is for people. To be called under the lock.
     pub fn host(&self) -> Result<String, Report> {
+        let known = self.stamped_host()?;
+        let host = known.clone().unwrap_or_else(clock::new_uuid);
         let path = self.host_file();
-        match std::fs::read_to_string(&path) {
-            Ok(host) if !host.trim().is_empty() => Ok(host.trim().to_owned()),
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(Report::failed(format_args!("{} cannot be read: {error}", path.display())))
-            }
-            _ => {
-                let host = clock::new_uuid();
-                write_whole(&path, host.as_bytes(), 0o600)
-                    .context(format_args!("{} cannot be written", path.display()))
-                    .map_err(|report| report.hint(MAKE_ROOM))?;
-                Ok(host)
-            }
+        if no_links::read(&path).ok().is_none_or(|written| written.trim_ascii() != host.as_bytes()) {
+            write_whole(&path, host.as_bytes(), 0o600)
+                .context(format_args!("{} cannot be written", path.display()))
+                .map_err(|report| report.hint(MAKE_ROOM))?;
         }
+        if known.is_none() {
+            self.stamp_host(&host)?;
+        }
+        Ok(host)
     }
 
     pub fn token_file(&self) -> PathBuf {
@@ -327,6 +335,22 @@ mod tests {
         assert!(project.lock().is_err());
         drop(lock);
         assert!(!project.is_served());
+    }
+
+    #[test]
+    fn what_a_killed_daemon_has_left_is_not_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::find(folder.path()).unwrap();
+        project.prepare().unwrap();
+        let daemon = DaemonFile { pid: 1, url: "http://127.0.0.1:1".into(), version: "1".into() };
+        let lock = project.lock().unwrap();
+        project.announce(&lock, &daemon).unwrap();
+        assert_eq!(project.daemon(), Some(daemon));
+        drop(lock);
+        assert_eq!(project.daemon(), None, "another program may listen there now");
+        assert!(project.is_announced());
+        project.retract();
+        assert!(!project.is_announced());
     }
 
     #[test]

@@ -16,7 +16,7 @@
 use crate::engine::{FollowError, Handle, RecordFollower};
 use crate::shared_file::{self, Durability, FolderLock};
 use hatchery_core::{EventId, Record, World};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -79,21 +79,46 @@ pub enum Rendered {
     },
 }
 
+/// How much of the log the files show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Progress<K> {
+    /// The last event that is known.
+    upto: EventId,
+    /// The files that do not show all of that, each with the last event that it shows for certain.
+    behind: BTreeMap<K, EventId>,
+}
+
 /// A running projection.
 #[derive(Debug)]
 pub struct Projector<K> {
     rechecks: mpsc::Sender<K>,
-    upto: watch::Receiver<EventId>,
+    progress: watch::Receiver<Progress<K>>,
     task: JoinHandle<()>,
 }
 
-impl<K: Send + 'static> Projector<K> {
+impl<K: Ord> Progress<K> {
+    fn start() -> Self {
+        Self { upto: EventId::START, behind: BTreeMap::new() }
+    }
+
+    /// Whether one file shows an event. A file that cannot be written does not keep the others back.
+    pub fn shows(&self, key: &K, event: EventId) -> bool {
+        self.behind.get(key).is_none_or(|shown| *shown >= event) && self.upto >= event
+    }
+
+    /// Whether all files show an event.
+    pub fn all_show(&self, event: EventId) -> bool {
+        self.behind.values().all(|shown| *shown >= event) && self.upto >= event
+    }
+}
+
+impl<K: Clone + Ord + Send + Sync + 'static> Projector<K> {
     /// Starts to keep the files of a projection true.
     pub fn start<P: Projection<Key = K>>(projection: P, handle: Handle) -> Self {
         let (rechecks, requests) = mpsc::channel(RECHECKS);
-        let (shown, upto) = watch::channel(EventId::START);
+        let (shown, progress) = watch::channel(Progress::start());
         let task = tokio::spawn(Loop::new(projection, handle, shown).run(requests));
-        Self { rechecks, upto, task }
+        Self { rechecks, progress, task }
     }
 
     /// Compares a file with the world again, because another program may have changed it.
@@ -102,9 +127,9 @@ impl<K: Send + 'static> Projector<K> {
         drop(self.rechecks.send(key).await);
     }
 
-    /// The files show every event up to this one. Changes as they are written.
-    pub fn upto(&self) -> watch::Receiver<EventId> {
-        self.upto.clone()
+    /// Changes as the files are written.
+    pub fn progress(&self) -> watch::Receiver<Progress<K>> {
+        self.progress.clone()
     }
 
     /// Writes what is still to be written, and ends. Call it when the engine has stopped.
@@ -125,15 +150,21 @@ struct Loop<P: Projection> {
     dirty: BTreeSet<P::Key>,
     /// Files that could not be written.
     failed: BTreeSet<P::Key>,
-    shown: watch::Sender<EventId>,
+    /// Why each of them could not be written the last time. The same reason is logged once.
+    reasons: BTreeMap<P::Key, String>,
+    /// The files in `dirty` and `failed`, each with the last event that it shows.
+    behind: BTreeMap<P::Key, EventId>,
+    shown: watch::Sender<Progress<P::Key>>,
 }
 
 impl<P: Projection> Loop<P> {
-    fn new(projection: P, handle: Handle, shown: watch::Sender<EventId>) -> Self {
+    fn new(projection: P, handle: Handle, shown: watch::Sender<Progress<P::Key>>) -> Self {
         let world = handle.view();
         let follower = handle.follow_records(world.head());
-        let dirty = projection.keys(&world).into_iter().collect();
-        Self { projection: Arc::new(projection), handle, follower, dirty, failed: BTreeSet::new(), shown }
+        let dirty: BTreeSet<P::Key> = projection.keys(&world).into_iter().collect();
+        let behind = dirty.iter().map(|key| (key.clone(), EventId::START)).collect();
+        let (failed, reasons) = (BTreeSet::new(), BTreeMap::new());
+        Self { projection: Arc::new(projection), handle, follower, dirty, failed, reasons, behind, shown }
     }
 
     /// Ends when the sender of the requests is dropped.
@@ -147,13 +178,13 @@ impl<P: Projection> Loop<P> {
                 () = until(next_write), if !self.dirty.is_empty() => {
                     self.write_dirty().await;
                     next_write = Instant::now() + self.projection.pace();
-                    next_retry = Instant::now() + RETRY_PAUSE;
                 }
                 () = until(next_retry), if !self.failed.is_empty() => {
                     self.dirty.append(&mut self.failed);
+                    next_retry = Instant::now() + RETRY_PAUSE;
                 }
                 request = requests.recv() => match request {
-                    Some(key) => drop(self.dirty.insert(key)),
+                    Some(key) => self.note_dirty(key, self.follower.cursor()),
                     None => break,
                 },
                 records = self.follower.next_records() => match records {
@@ -178,15 +209,28 @@ impl<P: Projection> Loop<P> {
 
     fn note_changes(&mut self, records: &[Record]) {
         let world = self.handle.view();
-        self.dirty.extend(records.iter().filter_map(|record| self.projection.changed_by(&world, record)));
+        for record in records {
+            if let Some(key) = self.projection.changed_by(&world, record) {
+                self.note_dirty(key, EventId(record.id.0.saturating_sub(1)));
+            }
+        }
         self.note_shown();
     }
 
-    /// When nothing is left to write, the files show everything up to the cursor.
+    /// Notes that a file has to be written, and the last event that it shows for certain.
+    fn note_dirty(&mut self, key: P::Key, shown: EventId) {
+        self.behind.entry(key.clone()).or_insert(shown);
+        self.dirty.insert(key);
+    }
+
+    /// All files show everything up to the cursor, except those that are behind.
     fn note_shown(&self) {
-        if self.dirty.is_empty() && self.failed.is_empty() {
-            self.shown.send_replace(self.follower.cursor());
-        }
+        let now = Progress { upto: self.follower.cursor(), behind: self.behind.clone() };
+        self.shown.send_if_modified(|known| {
+            let is_new = *known != now;
+            *known = now;
+            is_new
+        });
     }
 
     async fn write_dirty(&mut self) {
@@ -200,22 +244,33 @@ impl<P: Projection> Loop<P> {
         let (projection, world) = (Arc::clone(&self.projection), self.handle.view());
         let keys = std::mem::take(&mut self.dirty);
         let all = keys.clone();
-        let write = move || -> BTreeSet<P::Key> {
-            let fails = |key: &P::Key| {
-                let path = projection.path(key);
-                let written = write(projection.as_ref(), &world, key, &path);
-                written
-                    .inspect_err(|error| tracing::warn!(%key, %error, "{} could not be written", path.display()))
-                    .is_err()
+        let write = move || -> BTreeMap<P::Key, String> {
+            let fails = |key: P::Key| {
+                let failed = write(projection.as_ref(), &world, &key, &projection.path(&key)).err()?;
+                Some((key, failed.to_string()))
             };
-            keys.into_iter().filter(fails).collect()
+            keys.into_iter().filter_map(fails).collect()
         };
         // A panic in `render` is a bug of the projection; the other files go on.
         let failed = tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "{} files could not be rendered; this is a bug in Hatchery", P::NAME);
-            all
+            let why = format!("it could not be rendered, which is a bug in Hatchery: {error}");
+            all.iter().map(|key| (key.clone(), why.clone())).collect()
         });
-        self.failed.extend(failed);
+        for key in &all {
+            match failed.get(key) {
+                None => {
+                    self.behind.remove(key);
+                    self.reasons.remove(key);
+                }
+                Some(why) => {
+                    if self.reasons.insert(key.clone(), why.clone()).as_ref() != Some(why) {
+                        let path = self.projection.path(key);
+                        tracing::warn!(%key, error = why, "{} could not be written; it is tried again", path.display());
+                    }
+                }
+            }
+        }
+        self.failed.extend(failed.into_keys());
         self.note_shown();
     }
 }

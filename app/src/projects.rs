@@ -3,7 +3,7 @@
 
 use crate::client::Client;
 use crate::project::Project;
-use crate::report::{Context as _, Report};
+use crate::report::{Code, Context as _, Report};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,6 +21,9 @@ pub struct ProjectLine {
     pub root: String,
     /// Whether its daemon runs and answers.
     pub running: bool,
+    /// Whether its daemon runs and does not answer. Then nothing is known of its agents and questions.
+    #[serde(default)]
+    pub silent: bool,
     /// How many agents are at work.
     pub working: usize,
     /// How many questions wait for the human.
@@ -40,6 +43,7 @@ impl ProjectLine {
         Self {
             root: project.root().display().to_string(),
             running: link.is_some(),
+            silent: link.is_none() && project.is_served(),
             working: list("agents").iter().filter(works).count(),
             questions: list("questions").len(),
             agents: overview["agentCount"].as_u64().unwrap_or_default(),
@@ -69,6 +73,22 @@ pub async fn everywhere(path: &str) -> Result<Vec<(Project, Option<(Client, Valu
         (project, answer)
     });
     Ok(futures_util::future::join_all(answers).await)
+}
+
+/// What to say of projects whose daemons run and do not answer: what they know is missing in the answers.
+pub fn silent<T>(answers: &[(Project, Option<T>)]) -> Option<Report> {
+    let is_silent = |(project, answer): &&(Project, Option<T>)| answer.is_none() && project.is_served();
+    told_silent(answers.iter().filter(is_silent).map(|(project, _)| project.root().display().to_string()))
+}
+
+/// The same for projects whose daemons are known to be silent.
+pub fn told_silent(roots: impl Iterator<Item = String>) -> Option<Report> {
+    let roots: Vec<String> = roots.collect();
+    let first = roots.first()?;
+    let message = format!("the daemon does not answer in {}", roots.join(", "));
+    Some(Report::new(Code::Unreachable, message).hint(format_args!(
+        "`hatchery doctor --project {first}` says more; `hatchery down --force --project {first}` ends a daemon that hangs, and nothing is lost"
+    )))
 }
 
 /// What is written about a project.

@@ -6,8 +6,8 @@ mod note;
 pub use note::NoteDocument;
 
 use hatchery_core::quest::{
-    Brief, Caller, GivenSignal, NextAction, Quest, QuestSpec, QuestState, RefusedSignal, Requirements, Status, Step,
-    StepId, StepPlan, StepState, WardRun, WardSpec, Work,
+    Brief, Caller, GivenSignal, NextAction, Quest, QuestSpec, QuestState, RefusedSignal, Requirements, Step, StepId,
+    StepPlan, StepState, StepStatus, WardRun, WardSpec, Work,
 };
 use hatchery_core::roles::{Phase, Table};
 use hatchery_core::run::{Run, RunState};
@@ -24,50 +24,51 @@ pub const SCHEMA: u32 = 1;
 pub struct QuestDocument {
     /// The version of this form: 1.
     pub schema: u32,
-    /// Only in an answer of the API: the last event that it takes into account. Follow the log after it and nothing is missed.
+    /// Only in an answer of the API: the last event that this document includes. A client that follows the log after this event
+    /// misses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     pub head: Option<EventId>,
-    /// Its name, which no other quest has.
+    /// The id of the quest.
     pub id: QuestId,
-    /// The last event that changed it.
+    /// The last event that changed the quest.
     pub version: EventId,
-    /// What somebody wants.
+    /// What the quest is to achieve.
     pub request: String,
-    /// Whether it goes on.
+    /// The state of the quest.
     pub state: QuestWord,
-    /// When it was made.
+    /// When the quest was created.
     pub created: Timestamp,
-    /// When it last changed.
+    /// When the quest last changed.
     pub changed: Timestamp,
     /// When it was completed or abandoned.
     pub ended: Option<Timestamp>,
-    /// How many of its agents may be at work at once.
+    /// The number of slots: how many agents, wards and merges may work at the same time.
     pub slots: u32,
-    /// The program that plays its agents.
+    /// The harness of its agents.
     pub harness: String,
-    /// The command that says whether the work is good.
+    /// The command that checks whether the work is good.
     pub ward: Option<WardSpec>,
     /// The git branch that has the work, when each step has a worktree of its own.
     pub branch: Option<String>,
     /// Whether a step has changed something that is on that branch.
     #[serde(default)]
     pub has_work: bool,
-    /// Whether a person has to agree to the plan before it is carried out.
+    /// Whether the user must approve the plan before it is carried out.
     pub approve_plan: bool,
     /// What its agents may use in all.
     #[serde(default, with = "crate::amounts::money_or_null")]
     #[schema(value_type = Option<crate::amounts::Amount>, required = true)]
     pub budget: Option<Money>,
-    /// What they have used.
+    /// What the quest's agents have used.
     #[serde(with = "crate::amounts::usage")]
     #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
-    /// What is wanted, so that it can be looked at.
+    /// The requirements of a quest: contexts, and facts that can be checked.
     pub requirements: Option<Requirements>,
     /// In the order of the plan; the review is the last.
     pub steps: Vec<StepDocument>,
-    /// Who does what, without what the roles are told.
+    /// The table of roles, without their prompts.
     pub table: Table,
 }
 
@@ -106,8 +107,8 @@ pub struct StepDocument {
     pub files_to_create: Vec<String>,
     pub files_to_modify: Vec<String>,
     pub observables: Vec<String>,
-    pub status: Status,
-    /// What it does or waits for, in a few words.
+    pub status: StepStatus,
+    /// What the step does or waits for, in a few words.
     pub doing: Option<String>,
     /// The agent that works on it now.
     pub agent: Option<AgentId>,
@@ -117,10 +118,10 @@ pub struct StepDocument {
     #[serde(default)]
     pub question_text: Option<String>,
     pub since: Timestamp,
-    /// How often an agent was set to work on it.
+    /// How many times an agent was started on this step.
     pub attempts: u32,
     pub agents: Vec<StepAgentDocument>,
-    /// The last wards that were run for it. `…/wards/{number}/output` has what they said.
+    /// The last executions of the ward for this step. `…/wards/{number}/output` has their output.
     #[serde(default)]
     pub wards: Vec<WardRun>,
     /// The last signals of its agents.
@@ -130,23 +131,23 @@ pub struct StepDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     pub refused_signal: Option<RefusedSignal>,
-    /// Those who asked another role to act first and wait for it, the last one last.
+    /// The agents that have called another role and wait for it, the latest last.
     #[serde(default)]
     pub callers: Vec<Caller>,
     /// What the agents in `agents` have used.
     #[serde(default, with = "crate::amounts::usage")]
     #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
-    /// How many uses of tools its agents were denied.
+    /// How many tool uses were denied to the agents of this step.
     #[serde(default)]
     pub denied: u32,
-    /// What was accomplished, as its last agent said.
+    /// What was done, as the last agent of the step reported.
     pub summary: Option<String>,
-    /// What happened to it, the latest last.
+    /// What happened to the step, the latest last.
     pub history: Vec<NoteDocument>,
 }
 
-/// Somebody who works or worked on a step.
+/// An agent that works or has worked on a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepAgentDocument {
@@ -201,12 +202,16 @@ impl QuestDocument {
             QuestWord::Open => {}
         }
         let moves = |step: &StepDocument| match step.status {
-            Status::Queued | Status::Running | Status::WaitingForRole => true,
+            StepStatus::Queued | StepStatus::Running | StepStatus::WaitingForRole => true,
             // Without a question it has a time at which it goes on, or another step asks for both.
-            Status::Parked => step.question.is_none(),
-            Status::Pending | Status::WaitingForHuman | Status::Blocked | Status::Failed | Status::Complete => false,
+            StepStatus::Parked => step.question.is_none(),
+            StepStatus::Pending
+            | StepStatus::WaitingForHuman
+            | StepStatus::Blocked
+            | StepStatus::Failed
+            | StepStatus::Complete => false,
         };
-        let failed: Vec<&StepDocument> = self.steps.iter().filter(|step| step.status == Status::Failed).collect();
+        let failed: Vec<&StepDocument> = self.steps.iter().filter(|step| step.status == StepStatus::Failed).collect();
         match self.steps.iter().any(moves) {
             true => QuestSituation::Progressing,
             false if self.steps.iter().any(|step| step.question.is_some()) => QuestSituation::WaitingForAnswer,
@@ -218,7 +223,7 @@ impl QuestDocument {
     /// How many steps of the plan are complete, and how many there are.
     pub fn progress(&self) -> (usize, usize) {
         let work = self.steps.iter().filter(|step| step.phase == Phase::Work);
-        let complete = work.clone().filter(|step| step.status == Status::Complete).count();
+        let complete = work.clone().filter(|step| step.status == StepStatus::Complete).count();
         (complete, work.count())
     }
 }
@@ -281,10 +286,10 @@ fn spent(world: &World, step: &Step) -> Usage {
 }
 
 /// What was under way when its quest was abandoned is not any more.
-fn status(quest: &Quest, step: &Step) -> Status {
+fn status(quest: &Quest, step: &Step) -> StepStatus {
     match step.status() {
-        lasting @ (Status::Complete | Status::Failed | Status::Blocked) => lasting,
-        _ if quest.is_over() => Status::Pending,
+        lasting @ (StepStatus::Complete | StepStatus::Failed | StepStatus::Blocked) => lasting,
+        _ if quest.is_over() => StepStatus::Pending,
         now => now,
     }
 }

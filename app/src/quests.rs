@@ -2,13 +2,14 @@
 
 use crate::config::{self, Isolated};
 use crate::harness::{find_program, place_of, too_old};
+use crate::own_environment;
 use crate::project::Project;
 use crate::quest_document::{QuestDocument, StepDocument};
 use crate::report::{Code, Context as _, Report};
 use crate::trust;
 use crate::ward::{self, Guess};
-use crate::worktree::{Place, Repository, WORKTREES, Why};
-use hatchery_core::quest::{Isolation, QuestSpec, Start, Status, StepPlan, WardSpec};
+use crate::worktree::{Repository, WORKTREES, Why, WorktreeName};
+use hatchery_core::quest::{Isolation, QuestSpec, Start, StepPlan, StepStatus, WardSpec};
 use hatchery_core::roles::{Phase, Preset};
 use hatchery_core::run::RunSpec;
 use hatchery_core::{AgentId, QuestId};
@@ -34,18 +35,25 @@ pub fn playable(project: &Project, harness: &str, program: &Path) -> Result<(), 
     match find_program(program, project.root(), &path) {
         Some(found) => match too_old(harness, &found) {
             None => Ok(()),
-            Some(why) => Err(Report::failed(format_args!("the harness `{harness}` cannot be used: {why}"))
-                .hint("update the program; `hatchery doctor` shows which one is used")),
+            Some(why) => Err(outdated(harness, &why)),
         },
-        None => {
-            let (program, place) = (program.display(), place_of(program));
-            let message = format!("the harness `{harness}` needs the program {program}, which is not {place}");
-            Err(Report::failed(message).hint(
-                "`hatchery doctor` tells what is missing; when it is mended, `hatchery down` lets the next command start a daemon \
-                 that finds it; `--harness scripted` needs no program",
-            ))
-        }
+        None => Err(not_there(harness, program).hint(
+            "`hatchery doctor` tells what is missing; when it is mended, `hatchery down` lets the next command start a daemon \
+             that finds it; `--harness scripted` needs no program",
+        )),
     }
+}
+
+/// What to say of a program that is too old.
+pub fn outdated(harness: &str, why: &str) -> Report {
+    Report::failed(format_args!("the harness `{harness}` cannot be used: {why}"))
+        .hint("update the program; `hatchery doctor` shows which one is used")
+}
+
+/// What to say of a program that is missing.
+pub fn not_there(harness: &str, program: &Path) -> Report {
+    let (program, place) = (program.display(), place_of(program));
+    Report::failed(format_args!("the harness `{harness}` needs the program {program}, which is not {place}"))
 }
 
 /// How many changed files a warning names.
@@ -84,10 +92,7 @@ pub fn quest_spec(
         ward,
         isolation,
         approve_plan: approve_plan.unwrap_or(usual.approve_plan),
-        table: {
-            trust::check_prompts(project)?;
-            usual.briefed(project.root())?.with_preset(preset)
-        },
+        table: usual.briefed(&trust::prompts(project, &usual.prompts)?).with_preset(preset),
     };
     Ok(Chartered { quest_spec, warning })
 }
@@ -111,7 +116,7 @@ pub fn ward_of(
 
 /// A warning, if the user's checkout has changes that nobody in a worktree sees.
 pub fn unseen_changes(project: &Project) -> Result<Option<String>, Report> {
-    let found = Repository::find(project, std::env::vars()).context("git is in trouble")?;
+    let found = Repository::find(project, own_environment::entries()).context("git is in trouble")?;
     let Ok(repository) = found else { return Ok(None) };
     let (files, count) = repository.uncommitted(NAMED_FILES).context("git is in trouble")?;
     if count == 0 {
@@ -131,7 +136,7 @@ pub fn unseen_changes(project: &Project) -> Result<Option<String>, Report> {
 
 /// A quest that was exported, as it begins here.
 #[derive(Debug)]
-pub struct Imported {
+pub struct ImportedQuest {
     pub quest_spec: QuestSpec,
     /// How far it had come.
     pub start: Start,
@@ -147,7 +152,7 @@ pub fn imported(
     document: QuestDocument,
     keeps_branch: bool,
     spec: RunSpec,
-) -> Result<Imported, Report> {
+) -> Result<ImportedQuest, Report> {
     if document.schema != crate::quest_document::SCHEMA {
         let message = format!("it is of form {}, and this program knows form 1", document.schema);
         return Err(Report::new(Code::Usage, message));
@@ -157,14 +162,14 @@ pub fn imported(
         None => Isolated::None,
     };
     let own = document.branch.as_deref().and_then(|branch| branch.strip_prefix("hatchery/"));
-    let own = own.filter(|slug| keeps_branch && Place::trunk(slug).is_ok());
+    let own = own.filter(|slug| keeps_branch && WorktreeName::trunk(slug).is_ok());
     let slug = |repository: &Repository| match own {
         Some(slug) => Ok(slug.to_owned()),
         None => repository.free_slug(&document.request, id.as_bytes()).context("git is in trouble"),
     };
     let isolation = isolate(project, slug, Some(isolation), "")?;
     let warning = missing_work(project, &isolation, &document)?;
-    let briefed = usual.briefed(project.root())?;
+    let briefed = usual.briefed(&trust::prompts(project, &usual.prompts)?);
     let mut table = document.table;
     for role in &mut table.roles {
         let known = briefed.role(&role.name).filter(|known| !known.prompt.is_empty()).ok_or_else(|| {
@@ -184,9 +189,9 @@ pub fn imported(
         table,
     };
     // What was not done is done anew: a plan that nobody has agreed to is none.
-    let undone = |phase| document.steps.iter().any(|step| step.phase == phase && step.status != Status::Complete);
+    let undone = |phase| document.steps.iter().any(|step| step.phase == phase && step.status != StepStatus::Complete);
     let (wanted, planned) = (!undone(Phase::Requirements), !undone(Phase::Plan));
-    let complete = document.steps.iter().filter(|step| step.status == Status::Complete);
+    let complete = document.steps.iter().filter(|step| step.status == StepStatus::Complete);
     let complete = complete.map(|step| (step.id.clone(), step.summary.clone().unwrap_or_default())).collect();
     let work = document.steps.into_iter().filter(|step| planned && step.phase == Phase::Work);
     let steps = work.map(|step| StepPlan {
@@ -200,16 +205,16 @@ pub fn imported(
     });
     let start =
         Start { hold: true, requirements: document.requirements.filter(|_| wanted), steps: steps.collect(), complete };
-    Ok(Imported { quest_spec, start, warning })
+    Ok(ImportedQuest { quest_spec, start, warning })
 }
 
 /// What steps have done is on the quest's branch. Where that is missing, those that are complete have left nothing.
 fn missing_work(project: &Project, isolation: &Isolation, document: &QuestDocument) -> Result<Option<String>, Report> {
-    let done = |step: &&StepDocument| step.phase == Phase::Work && step.status == Status::Complete;
+    let done = |step: &&StepDocument| step.phase == Phase::Work && step.status == StepStatus::Complete;
     let count = document.steps.iter().filter(done).count() as u64;
     let Some(branch) = document.branch.as_ref().filter(|_| count > 0) else { return Ok(None) };
     let Some(slug) = isolation.slug() else { return Ok(None) };
-    let found = Repository::find(project, std::env::vars()).context("git is in trouble")?;
+    let found = Repository::find(project, own_environment::entries()).context("git is in trouble")?;
     let is_here = match found {
         Ok(repository) => repository.has_trunk(slug).context("git is in trouble")?,
         Err(_) => false,
@@ -234,7 +239,7 @@ fn isolate(
     if wish == Some(Isolated::None) {
         return Ok(Isolation::None);
     }
-    let found = Repository::find(project, std::env::vars()).context("git is in trouble")?;
+    let found = Repository::find(project, own_environment::entries()).context("git is in trouble")?;
     match (found, wish) {
         (Ok(repository), _) => Ok(Isolation::Worktree {
             base: format!("{WORKTREES}{}", slug(&repository)?),
@@ -258,7 +263,7 @@ fn no_worktrees(who: &str, why: &Why, otherwise: &str) -> Report {
 
 /// The folder of a new agent that gets a worktree of its own, from the project's root. The runner creates it. Asks git, so it may take a moment.
 pub fn agent_folder(project: &Project, id: AgentId, words: &str) -> Result<String, Report> {
-    let found = Repository::find(project, std::env::vars()).context("git is in trouble")?;
+    let found = Repository::find(project, own_environment::entries()).context("git is in trouble")?;
     let otherwise = ", or let the agent work in the project itself with `--no-worktree`";
     let repository = found.map_err(|why| no_worktrees("agents", &why, otherwise))?;
     let slug = repository.free_slug(words, id.as_bytes()).context("git is in trouble")?;

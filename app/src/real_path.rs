@@ -26,7 +26,7 @@ pub fn resolve_request(request: &mut PermissionRequest) {
             });
             *command = words.collect::<Vec<_>>().join(" ");
         }
-        Access::Execute { .. } | Access::OwnTool | Access::Other => {}
+        Access::Execute { .. } | Access::OwnTool | Access::NotOffered | Access::Other => {}
     }
 }
 

@@ -19,23 +19,27 @@
 //! A ward has the same kind of folder, without `stdout.jsonl`, `stderr.log`, `token` and `calls.jsonl`.
 
 use crate::clock;
+use crate::no_links;
 use crate::project::{self, LOOKER_PAUSE, Project, flock};
 use base64::Engine as _;
 use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::Exit;
 use hatchery_core::run::{AttemptId, Process};
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The format of these files. Raise it when a program that does not know the change would misunderstand them: a daemon must not take
 /// over a process that it cannot talk to. A field that may be missing needs no new format.
 pub const FORMAT: u32 = 1;
+/// How often a launcher tries a lock that is held.
+const HOLDER_PAUSE: Duration = Duration::from_millis(10);
 
 /// The environment variable that every process of an attempt carries, so that it can be found when its parent is gone.
 pub const ATTEMPT_MARK: &str = "HATCHERY_ATTEMPT";
@@ -72,9 +76,9 @@ pub struct Launch {
     /// What the launcher writes to the standard input before anything else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_lines: Vec<String>,
-    /// The `id` of the first of these lines, if the process must have answered it before the others are written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer_awaited: Option<String>,
+    /// The `id`s of the first of these lines. The process must have answered each before the next line is written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers_awaited: Vec<String>,
 }
 
 /// The kind of process to start.
@@ -217,8 +221,8 @@ impl RunFolder {
     }
 
     pub fn token(&self) -> io::Result<Option<String>> {
-        match std::fs::read_to_string(self.path.join("token")) {
-            Ok(token) => Ok(Some(token)),
+        match no_links::read(&self.path.join("token")) {
+            Ok(token) => String::from_utf8(token).map(Some).map_err(io::Error::other),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -280,7 +284,7 @@ impl RunFolder {
 
     /// All requests so far. A last line without its end was cut off by a crash, and does not count.
     pub fn requests(&self) -> io::Result<Vec<LauncherRequest>> {
-        let text = std::fs::read(self.inbox())?;
+        let text = no_links::read(&self.inbox())?;
         let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
@@ -296,7 +300,7 @@ impl RunFolder {
             serde_json::to_writer(&mut text, request)?;
             text.push(b'\n');
         }
-        let mut inbox = appending(&self.inbox())?;
+        let mut inbox = no_links::append(&self.inbox())?;
         inbox.write_all(&text)?;
         inbox.sync_data()?;
         self.wake_launcher();
@@ -305,8 +309,7 @@ impl RunFolder {
 
     /// Makes the launcher read its inbox. A launcher that does not run yet reads it when it starts.
     pub fn wake_launcher(&self) {
-        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        let wakeup = OpenOptions::new().write(true).custom_flags(flags).open(self.wakeup());
+        let wakeup = no_links::open_with(&self.wakeup(), OFlags::WRONLY | OFlags::NONBLOCK);
         if let Err(error) = wakeup.and_then(|mut wakeup| wakeup.write_all(b"!")) {
             tracing::debug!(%error, folder = %self.path.display(), "no launcher reads the FIFO");
         }
@@ -317,11 +320,22 @@ impl RunFolder {
         lock(&self.path.join("lock"))
     }
 
+    /// The same for a launcher, which waits. The daemon has had the lock a moment ago, and a child that it forked at that moment
+    /// has a copy of the lock until it has become another program. None when another launcher has started the process, or when the
+    /// patience is over.
+    pub fn lock_patiently(&self, patience: Duration) -> io::Result<Option<File>> {
+        let deadline = Instant::now() + patience;
+        lock_unless(&self.path.join("lock"), || {
+            Ok(self.started()?.is_some() || self.ended()?.is_some() || Instant::now() >= deadline)
+        })
+    }
+
     /// True while a launcher lives. The daemon itself takes this lock for a moment when it starts or cancels a process.
     pub fn is_held(&self) -> io::Result<bool> {
-        match File::open(self.path.join("lock")) {
+        match no_links::open(&self.path.join("lock")) {
             Ok(file) => Ok(!flock(&file, FlockOperation::NonBlockingLockShared)?),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            // No launcher has locked what the process has put there.
+            Err(error) if error.kind() == ErrorKind::NotFound || no_links::is_not_ordinary(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -338,8 +352,9 @@ impl RunFolder {
 
     fn create(&self, files: &[PathBuf]) -> io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
+        no_links::check_folder(&self.path)?;
         for path in files {
-            appending(path)?;
+            no_links::append(path)?;
         }
         match make_fifo(&self.wakeup()) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
@@ -348,11 +363,16 @@ impl RunFolder {
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
-        match std::fs::read(self.path.join(name)) {
+        match no_links::read(&self.path.join(name)) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes)
                 .inspect_err(|error| tracing::warn!(%error, name, folder = %self.path.display(), "a file of the run folder cannot be parsed"))
                 .ok()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            // Put there by the process, because we write only files.
+            Err(error) if no_links::is_not_ordinary(&error) => {
+                tracing::warn!(%error, "a file of the run folder was replaced");
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
@@ -412,14 +432,14 @@ fn attempt_of_path(path: &Path) -> Option<AttemptId> {
     Some(AttemptId { agent, run: run.parse().ok()?, attempt: attempt.parse().ok()? })
 }
 
-/// The folders in a folder. Empty when there is no such folder.
+/// The folders in a folder, without symbolic links. Empty when there is no such folder.
 pub fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
     };
     let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
-    Ok(paths?.into_iter().filter(|path| path.is_dir()).collect())
+    Ok(paths?.into_iter().filter(|path| path.is_dir() && !path.is_symlink()).collect())
 }
 
 fn runs(project: &Project) -> PathBuf {
@@ -429,16 +449,24 @@ fn runs(project: &Project) -> PathBuf {
 /// The lock, unless another process holds it. [`RunFolder::is_held`] holds it for a moment too, but as a shared lock: that
 /// tells a look from a holder, and a look is waited out.
 fn lock(path: &Path) -> io::Result<Option<File>> {
-    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    lock_unless(path, || Ok(true))
+}
+
+/// The lock, as soon as nobody holds it. None when somebody does, and `give_up` says so.
+fn lock_unless(path: &Path, mut give_up: impl FnMut() -> io::Result<bool>) -> io::Result<Option<File>> {
+    let file = no_links::open_file(path, OFlags::WRONLY | OFlags::CREATE)?;
     loop {
         if flock(&file, FlockOperation::NonBlockingLockExclusive)? {
             return Ok(Some(file));
         }
-        if !flock(&file, FlockOperation::NonBlockingLockShared)? {
-            return Ok(None);
+        match flock(&file, FlockOperation::NonBlockingLockShared)? {
+            true => {
+                flock(&file, FlockOperation::Unlock)?;
+                std::thread::sleep(LOOKER_PAUSE);
+            }
+            false if give_up()? => return Ok(None),
+            false => std::thread::sleep(HOLDER_PAUSE),
         }
-        flock(&file, FlockOperation::Unlock)?;
-        std::thread::sleep(LOOKER_PAUSE);
     }
 }
 
@@ -463,7 +491,7 @@ fn make_fifo(path: &Path) -> io::Result<()> {
 
 /// Whether the last line of a file is complete. An empty file counts as complete.
 fn ends_with_newline(path: &Path) -> io::Result<bool> {
-    let file = File::open(path)?;
+    let file = no_links::open(path)?;
     let mut last = [b'\n'];
     if let Some(at) = file.metadata()?.len().checked_sub(1) {
         file.read_exact_at(&mut last, at)?;
@@ -471,6 +499,28 @@ fn ends_with_newline(path: &Path) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-fn appending(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_behind_a_link_is_refused() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("elsewhere/1-1")).unwrap();
+        std::fs::create_dir(top.join("runs")).unwrap();
+        symlink(top.join("elsewhere"), top.join("runs/agent")).unwrap();
+        let error = RunFolder::at(top.join("runs/agent/1-1")).create_for_agent().unwrap_err();
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+        assert_eq!(std::fs::read_dir(top.join("elsewhere/1-1")).unwrap().count(), 0);
+        // And a file that leads elsewhere is not written.
+        let folder = RunFolder::at(top.join("runs/real/1-1"));
+        folder.create_for_agent().unwrap();
+        std::fs::write(top.join("precious"), "").unwrap();
+        std::fs::remove_file(folder.inbox()).unwrap();
+        symlink(top.join("precious"), folder.inbox()).unwrap();
+        assert!(folder.append_requests(&[LauncherRequest::CloseInput]).is_err());
+        assert_eq!(std::fs::read(top.join("precious")).unwrap(), b"");
+    }
 }

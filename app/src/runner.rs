@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::engine::{Handle, SubmitError};
 use crate::folder_watch::FolderWatcher;
 use crate::live_text::LiveTexts;
+use crate::own_environment;
 use crate::project::Project;
 use crate::report::Report;
 use crate::run_folder::RunFolder;
@@ -100,7 +101,8 @@ impl RunnerContext {
         let known = match self.repository.get() {
             Some(known) => known.clone(),
             None => {
-                let found = Repository::find(&self.project, std::env::vars()).map_err(|error| error.to_string())?;
+                let found =
+                    Repository::find(&self.project, own_environment::entries()).map_err(|error| error.to_string())?;
                 let found = found.map_err(|why| why.to_string())?;
                 self.repository.get_or_init(|| found).clone()
             }

@@ -188,6 +188,7 @@ impl Translator {
             SeatEvent::LeadNamed { .. }
             | SeatEvent::LeadAwaited { .. }
             | SeatEvent::Filled { .. }
+            | SeatEvent::Relayed { .. }
             | SeatEvent::SpokenFor { .. }
             | SeatEvent::Expired { .. }
             | SeatEvent::Imported { .. }

@@ -1,12 +1,12 @@
 //! What the daemon tells agents of seats: the prompts, the payload of a wake, and what was said in their last session.
 
 use crate::engine::{Handle, HistoryError};
+use crate::mail_reader::Mail;
 use hatchery_core::event::{MessageEvent, RunEvent, SeatEvent};
-use hatchery_core::seat::{Line, MAX_PAYLOAD_BYTES, Payload, Position};
-use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp, World};
+use hatchery_core::seat::{MAX_PAYLOAD_BYTES, Payload, Position, SpeakerLine};
+use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
-use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::collections::BTreeMap;
 
 /// How many messages that were said by or to an agent are looked at for one thread or transcript: the newest.
 pub const MAX_THREAD: usize = 1_000;
@@ -55,12 +55,8 @@ impl Prompt {
     }
 
     /// The project's own prompt, or the built-in one.
-    pub fn read(self, folder: &Path) -> io::Result<String> {
-        match std::fs::read_to_string(folder.join(format!("{}.md", self.name()))) {
-            Ok(own) => Ok(own),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(self.built_in().to_owned()),
-            Err(error) => Err(error),
-        }
+    pub fn of(self, own: &BTreeMap<String, String>) -> String {
+        own.get(self.name()).cloned().unwrap_or_else(|| self.built_in().to_owned())
     }
 }
 
@@ -125,7 +121,22 @@ pub struct ThreadLine {
     pub session_id: Option<SessionId>,
     pub speaker_name: String,
     pub speaker_type: SpeakerType,
+    /// Whom a mail is for. Only mail has this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub mail_to: Option<String>,
     pub text: String,
+}
+
+impl ThreadLine {
+    /// Who speaks, and whether by mail, to a reader of the thread of this agent.
+    pub fn speaker(&self, of: Option<&str>) -> String {
+        match &self.mail_to {
+            None => self.speaker_name.clone(),
+            Some(to) if Some(to.as_str()) == of => format!("{}, by mail", self.speaker_name),
+            Some(to) => format!("{}, by mail to {to}", self.speaker_name),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -135,18 +146,25 @@ pub enum SpeakerType {
     Agent,
 }
 
-/// What was said to an agent and what it said, the oldest first, over all its sessions. Prompts and tools are left out.
-pub async fn thread(handle: &Handle, agent: AgentId, human: &str) -> Result<Vec<ThreadLine>, HistoryError> {
+/// What was said to an agent and what it said, the oldest first, over all its sessions, by mail too. Prompts and tools are left out.
+/// `mail` may also have mail of others.
+pub async fn thread(
+    handle: &Handle,
+    agent: AgentId,
+    human: &str,
+    mail: &[Mail],
+) -> Result<Vec<ThreadLine>, HistoryError> {
     let world = handle.view();
     let records = handle.own_messages(agent, MAX_THREAD, is_said).await?;
     let own = lines(handle, &world, agent, human, &records).await?;
     let routed = routed(handle, &world, agent, human).await?;
-    Ok(merged(own, routed))
+    let mailed = mail.iter().filter_map(|mail| mail_line(&world, agent, human, mail));
+    Ok(merged(own, routed.into_iter().chain(mailed).collect()))
 }
 
 /// Both in the order of the log: the newest of them.
-fn merged(own: Vec<ThreadLine>, routed: Vec<ThreadLine>) -> Vec<ThreadLine> {
-    let mut all: Vec<ThreadLine> = own.into_iter().chain(routed).collect();
+fn merged(own: Vec<ThreadLine>, others: Vec<ThreadLine>) -> Vec<ThreadLine> {
+    let mut all: Vec<ThreadLine> = own.into_iter().chain(others).collect();
     all.sort_by_key(|line| line.id);
     all.drain(..all.len().saturating_sub(MAX_THREAD));
     all
@@ -182,8 +200,13 @@ async fn routed(handle: &Handle, world: &World, agent: AgentId, human: &str) -> 
     Ok(found)
 }
 
-/// What was said in the last session of an agent.
-pub async fn last_session(handle: &Handle, agent: AgentId, human: &str) -> Result<Vec<Line>, HistoryError> {
+/// What was said in the last session of an agent, by mail too. `mail` may also have mail of others.
+pub async fn last_session(
+    handle: &Handle,
+    agent: AgentId,
+    human: &str,
+    mail: &[Mail],
+) -> Result<Vec<SpeakerLine>, HistoryError> {
     let world = handle.view();
     let records = handle.own_messages(agent, MAX_THREAD, is_said).await?;
     let is_clear =
@@ -193,13 +216,49 @@ pub async fn last_session(handle: &Handle, agent: AgentId, human: &str) -> Resul
     // An agent of a lead's team begins no conversation anew. There the session tells.
     let last = said.iter().rev().find_map(|line| line.session_id);
     let is_older = |line: &ThreadLine| line.session_id.is_some() && line.session_id != last;
-    said.drain(..said.iter().rposition(is_older).map_or(0, |at| at + 1));
+    let older = said.iter().rposition(is_older);
+    let born = world.agent(agent).map(|it| it.born).unwrap_or_default();
+    let began = begins.checked_sub(1).map_or(born, |clear| records[clear].id);
+    let since = older.map_or(began, |at| said[at].id);
+    said.drain(..older.map_or(0, |at| at + 1));
     let first = records[begins..].first().map_or(EventId::START, |record| record.id);
     let routed = routed(handle, &world, agent, human).await?;
     let last = last.or_else(|| routed.last().and_then(|line| line.session_id));
     let is_last = |line: &ThreadLine| line.session_id == last && line.id > first;
-    let said = merged(said, routed.into_iter().filter(is_last).collect());
-    Ok(said.into_iter().map(|line| Line { speaker: line.speaker_name, text: line.text }).collect())
+    let mailed = mail.iter().filter(|mail| mail.id > since).filter_map(|mail| mail_line(&world, agent, human, mail));
+    let said = merged(said, routed.into_iter().filter(is_last).chain(mailed).collect());
+    let own_name = name(&world, agent);
+    let line = |mut line: ThreadLine| {
+        // The human may have the name of the agent.
+        let is_namesake = line.speaker_name.to_lowercase() == own_name.to_lowercase();
+        if line.speaker_type == SpeakerType::Human && is_namesake {
+            line.speaker_name.push_str(" (the human)");
+        }
+        SpeakerLine { speaker: line.speaker(Some(&own_name)), text: line.text }
+    };
+    Ok(said.into_iter().map(line).collect())
+}
+
+/// A mail as a line of the conversation of an agent that has sent or got it.
+fn mail_line(world: &World, agent: AgentId, human: &str, mail: &Mail) -> Option<ThreadLine> {
+    let called = |address: Address| match address {
+        Address::Human => human.to_owned(),
+        Address::Agent(agent) => name(world, agent),
+    };
+    let own = Address::Agent(agent);
+    if mail.from != own && mail.to != own {
+        return None;
+    }
+    let speaker_type = if mail.from == Address::Human { SpeakerType::Human } else { SpeakerType::Agent };
+    Some(ThreadLine {
+        id: mail.id,
+        ts: mail.sent,
+        session_id: None,
+        speaker_name: called(mail.from),
+        speaker_type,
+        mail_to: Some(called(mail.to)),
+        text: mail.body.clone(),
+    })
 }
 
 /// What was said, and where a conversation began anew. Tools do not count: an agent may call thousands between two sentences.
@@ -259,7 +318,7 @@ async fn lines(
         };
         if !text.trim().is_empty() {
             let (id, ts, session_id) = (record.id, record.ts, record.session);
-            lines.push(ThreadLine { id, ts, session_id, speaker_name, speaker_type, text });
+            lines.push(ThreadLine { id, ts, session_id, speaker_name, speaker_type, mail_to: None, text });
         }
     }
     Ok(lines)
@@ -377,10 +436,8 @@ mod tests {
 
     #[test]
     fn a_project_can_have_its_own_prompts() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Prompt::Birth.read(folder.path()).unwrap(), Prompt::Birth.built_in());
-        std::fs::write(folder.path().join("birth.md"), "Be {position}.").unwrap();
-        let own = Prompt::Birth.read(folder.path()).unwrap();
-        assert_eq!(birth_prompt(&own, Position::LEAD), "Be 4.");
+        assert_eq!(Prompt::Birth.of(&BTreeMap::new()), Prompt::Birth.built_in());
+        let own = BTreeMap::from([("birth".to_owned(), "Be {position}.".to_owned())]);
+        assert_eq!(birth_prompt(&Prompt::Birth.of(&own), Position::LEAD), "Be 4.");
     }
 }

@@ -5,7 +5,7 @@
 //! would be left behind.
 
 use crate::project::flock;
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,9 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// waited for longer than it takes.
 const LOCK_PAUSES: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 /// A longer file is not one of ours, and is not read into memory.
-pub const MAX_FILE_BYTES: u64 = 64 << 20;
+pub const MAX_FILE_BYTES: usize = 64 << 20;
+/// What the names of temporary files begin with.
+const TEMPORARY: &str = ".hatchery-new-";
 /// How many files that could not be read are kept beside the good one.
 const MAX_SET_ASIDE: u32 = 100;
 
@@ -56,19 +58,35 @@ impl FolderLock {
     }
 }
 
-/// The content of a file, or none if it does not exist.
+/// The content of a plain file, or none if there is nothing.
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    read_bounded(path, MAX_FILE_BYTES)
+}
+
+/// The same with a bound of the caller. Never waits: a FIFO in the place of the file may have no writer, and a device no end.
+pub fn read_bounded(path: &Path, max_bytes: usize) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file: File = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file.into(),
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
     };
-    let mut content = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
-    match content.len() as u64 > MAX_FILE_BYTES {
-        true => Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is longer than {MAX_FILE_BYTES} bytes"))),
-        false => Ok(Some(content)),
+    let known = file.metadata()?;
+    if !known.is_file() {
+        return Err(io::Error::other("it is not a plain file"));
     }
+    let too_large = |bytes: u64| {
+        let what = format!("it has {bytes} bytes, and {max_bytes} is the most");
+        Err(io::Error::new(ErrorKind::FileTooLarge, what))
+    };
+    let max = u64::try_from(max_bytes).unwrap_or(u64::MAX);
+    if known.len() > max {
+        return too_large(known.len());
+    }
+    let mut content = Vec::with_capacity(usize::try_from(known.len()).unwrap_or(0) + 1);
+    // Another program may be writing it.
+    let read = file.take(max.saturating_add(1)).read_to_end(&mut content)?;
+    if read > max_bytes { too_large(read as u64) } else { Ok(Some(content)) }
 }
 
 /// Replaces a file by a rename, from a temporary file with a unique name in the same folder.
@@ -86,7 +104,7 @@ pub fn put(path: &Path, content: &[u8], durability: Durability) -> io::Result<()
         Durability::Synced => 0o644,
     };
     let permissions = std::fs::Permissions::from_mode(mode);
-    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY).permissions(permissions).tempfile_in(folder)?;
     keep_mode(path, file.as_file())?;
     file.write_all(content)?;
     if durability == Durability::Synced {
@@ -100,6 +118,17 @@ pub fn sync_rename(path: &Path, durability: Durability) -> io::Result<()> {
     match durability {
         Durability::Synced => File::open(folder_of(path))?.sync_all(),
         Durability::Rebuilt => Ok(()),
+    }
+}
+
+/// Removes temporary files whose writers were killed. Call it only where all writers hold the same lock as the caller: then no
+/// temporary file in the folder has a living writer. A file that cannot be removed does no harm.
+pub fn sweep(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+            std::fs::remove_file(entry.path()).unwrap_or_default();
+        }
     }
 }
 

@@ -38,7 +38,7 @@ const QUEUE_EMPTY: u8 = 64;
 #[derive(Debug)]
 pub struct Options {
     pub source: Source,
-    pub session: Session,
+    pub session: PlayedSession,
     pub input: Input,
     /// Paths or JSON, as `--mcp-config` takes them.
     pub mcp_configs: Vec<String>,
@@ -63,7 +63,7 @@ pub enum Source {
 }
 
 #[derive(Debug)]
-pub enum Session {
+pub enum PlayedSession {
     New(String),
     Resumed(String),
     Forked { from: String, to: String },
@@ -79,7 +79,7 @@ pub enum Input {
 
 /// Why it cannot even begin.
 #[derive(Debug, thiserror::Error)]
-enum Refused {
+enum CannotBegin {
     #[error(transparent)]
     Memory(#[from] MemoryError),
     #[error("there is no script left in {}", .0.display())]
@@ -96,18 +96,18 @@ pub fn run(options: Options) -> u8 {
     }
 }
 
-fn begin(options: Options) -> Result<Player, Refused> {
+fn begin(options: Options) -> Result<Player, CannotBegin> {
     let (session, memory) = match options.session {
-        Session::New(id) => {
+        PlayedSession::New(id) => {
             memory::free(&options.state, &id)?;
             let script = options.source.script()?;
             (id.clone(), Memory::begin(&options.state, &id, script)?)
         }
-        Session::Resumed(id) => (id.clone(), Memory::resume(&options.state, &id)?),
-        Session::Forked { from, to } => (to.clone(), Memory::fork(&options.state, &from, &to)?),
+        PlayedSession::Resumed(id) => (id.clone(), Memory::resume(&options.state, &id)?),
+        PlayedSession::Forked { from, to } => (to.clone(), Memory::fork(&options.state, &from, &to)?),
     };
-    let unusable = |error: std::io::Error| Refused::Unusable(format!("it cannot begin: {error}"));
-    let servers = Servers::connect(&options.mcp_configs).map_err(Refused::Unusable)?;
+    let unusable = |error: std::io::Error| CannotBegin::Unusable(format!("it cannot begin: {error}"));
+    let servers = Servers::connect(&options.mcp_configs).map_err(CannotBegin::Unusable)?;
     let inbox = match options.input {
         Input::Prompt(prompt) => Arc::new(Inbox::of(prompt.unwrap_or_else(inbox::prompt_on_stdin))),
         Input::Messages => inbox::listen().map_err(unusable)?,
@@ -118,24 +118,24 @@ fn begin(options: Options) -> Result<Player, Refused> {
 }
 
 impl Source {
-    fn script(&self) -> Result<Option<String>, Refused> {
+    fn script(&self) -> Result<Option<String>, CannotBegin> {
         let path = match self {
             Self::Echo => return Ok(None),
             Self::File(path) => path.clone(),
             Self::Part(folder, part) => {
                 let script = playbook::script(folder.as_deref(), part);
-                return script.map(Some).map_err(|error| Refused::Unusable(format!("no script: {error}")));
+                return script.map(Some).map_err(|error| CannotBegin::Unusable(format!("no script: {error}")));
             }
             Self::Queue(folder) => {
                 let claimed = queue::claim(folder).map_err(|error| unreadable(folder, error))?;
-                claimed.ok_or_else(|| Refused::QueueEmpty(folder.clone()))?
+                claimed.ok_or_else(|| CannotBegin::QueueEmpty(folder.clone()))?
             }
         };
         std::fs::read_to_string(&path).map(Some).map_err(|error| unreadable(&path, error))
     }
 }
 
-impl Refused {
+impl CannotBegin {
     /// Says why, in the manner of the real CLI, and gives the exit code.
     fn tell(self) -> u8 {
         match &self {
@@ -156,6 +156,6 @@ impl Refused {
     }
 }
 
-fn unreadable(path: &Path, error: std::io::Error) -> Refused {
-    Refused::Unusable(format!("{} cannot be used: {error}", path.display()))
+fn unreadable(path: &Path, error: std::io::Error) -> CannotBegin {
+    CannotBegin::Unusable(format!("{} cannot be used: {error}", path.display()))
 }

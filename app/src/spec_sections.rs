@@ -2,7 +2,8 @@
 //! changed since a chunk was built.
 
 use crate::state_file::{StatusFolder, read_bounded};
-use hatchery_core::status::Document;
+use hatchery_core::build_run::Move;
+use hatchery_core::status::{StatusChange, StatusDocument};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -14,6 +15,13 @@ pub type Fingerprints = BTreeMap<String, String>;
 
 /// The number of each section that has an alias and a number, by `#alias`.
 pub type Numbers = BTreeMap<String, String>;
+
+/// The registry of versions.
+pub const REGISTRY: &str = "config.json";
+
+pub fn registry_file(folder: &StatusFolder) -> PathBuf {
+    folder.path().join(REGISTRY)
+}
 
 pub fn file(folder: &StatusFolder) -> PathBuf {
     folder.path().join("spec.md")
@@ -45,7 +53,7 @@ pub struct Heading {
 
 impl Heading {
     /// The heading in a line, if the line is one.
-    pub fn read(line: &str) -> Option<Self> {
+    fn read(line: &str) -> Option<Self> {
         let level = line.bytes().take_while(|byte| *byte == b'#').count();
         let text = line[level..].strip_prefix(' ').filter(|_| level > 0)?;
         let number = text.split_whitespace().next().filter(|word| word.starts_with(|char: char| char.is_ascii_digit()));
@@ -58,16 +66,58 @@ impl Heading {
     }
 }
 
+/// The lines of a spec, with the headings among them. What stands in a code block is no heading.
+pub fn lines(spec: &str) -> impl Iterator<Item = (&str, Option<Heading>)> {
+    let mut fence: Option<&str> = None;
+    spec.lines().map(move |line| {
+        let text = line.trim_start();
+        let mark = text.starts_with("```").then_some('`').or_else(|| text.starts_with("~~~").then_some('~'));
+        let length = mark.map_or(0, |mark| text.chars().take_while(|char| *char == mark).count());
+        match (fence, mark) {
+            (None, Some(_)) => fence = Some(&text[..length]),
+            (Some(open), Some(_)) if text.starts_with(open) && text[length..].trim().is_empty() => fence = None,
+            (None, None) => return (line, Heading::read(line)),
+            (Some(_), _) => {}
+        }
+        (line, None)
+    })
+}
+
 fn numbers_of(spec: &str) -> Numbers {
-    let headings = spec.lines().filter_map(Heading::read);
+    let headings = lines(spec).filter_map(|(_, heading)| heading);
     headings.filter_map(|heading| Some((format!("#{}", heading.alias?), heading.number?))).collect()
 }
 
 /// The version of the spec that the registry of versions (`.fctry/config.json`) names.
 pub fn registered_version(folder: &StatusFolder) -> Option<String> {
-    let config = read_bounded(&folder.path().join("config.json"), MAX_CONFIG_BYTES).ok().flatten()?;
-    let config = Document::parse(&String::from_utf8_lossy(&config)).ok()?;
+    let config = read_bounded(&registry_file(folder), MAX_CONFIG_BYTES).ok().flatten()?;
+    let config = StatusDocument::parse(&String::from_utf8_lossy(&config)).ok()?;
     config.get(&"versions.spec.current".parse().ok()?)?.words()
+}
+
+/// Whether a change depends on the spec as it is now.
+pub fn matters_to(change: &StatusChange) -> bool {
+    use StatusChange::{ApprovePlan, MoveChunk, ResumeBuild};
+    matches!(change, ApprovePlan { .. } | MoveChunk { .. } | ResumeBuild { .. })
+}
+
+/// A change of a build run, with what it needs to know of the spec as it is now. What the caller has said stays.
+pub fn filled(folder: &StatusFolder, change: &StatusChange) -> StatusChange {
+    let mut change = change.clone();
+    let (sections, version) = match &mut change {
+        StatusChange::ApprovePlan { spec_version, .. } => (None, spec_version),
+        StatusChange::MoveChunk { action: Move::Complete, fingerprints, spec_version, .. }
+        | StatusChange::ResumeBuild { fingerprints, spec_version, .. } => (Some(fingerprints), spec_version),
+        StatusChange::MoveChunk { spec_version, .. } => (None, spec_version),
+        _ => return change,
+    };
+    if let Some(sections) = sections.filter(|sections| sections.is_empty()) {
+        *sections = fingerprints(folder).unwrap_or_default();
+    }
+    if version.is_none() {
+        *version = registered_version(folder);
+    }
+    change
 }
 
 /// A section begins with a heading `### 2.2 Core flow {#core-flow}` and ends before the next heading of its level or above.
@@ -81,8 +131,8 @@ fn of_text(spec: &str) -> Fingerprints {
             }
         }
     };
-    for line in spec.lines() {
-        if let Some(heading) = Heading::read(line) {
+    for (line, heading) in lines(spec) {
+        if let Some(heading) = heading {
             close(&mut open, heading.level);
             if let Some(alias) = heading.alias {
                 open.push((heading.level, format!("#{alias}"), crc32fast::Hasher::new()));
@@ -110,6 +160,13 @@ mod tests {
         let changed: Vec<_> = before.keys().filter(|alias| before[*alias] != after[*alias]).collect();
         assert_eq!(changed, ["#core", "#flows"]);
         assert_eq!(of_text(&spec.replace('\n', "  \n")), before, "white space at the end of a line is no change");
+        let with_code = spec.replace("\ncore\n", "\n```sh\n# a comment\n```\ncore\n");
+        let changed = with_code.replace("\ncore\n", "\ncore, but faster\n");
+        assert_ne!(
+            of_text(&with_code)["#core"],
+            of_text(&changed)["#core"],
+            "a comment in a code block ends no section"
+        );
         let numbers = numbers_of(&spec.replace("2.1 Core", "2.1. Core"));
         assert_eq!((numbers["#core"].as_str(), numbers["#rules"].as_str()), ("2.1", "3"));
     }

@@ -1,6 +1,8 @@
 //! Reading a file that somebody else appends to, line by line, from a place that is remembered elsewhere. A line counts when
 //! its end is there: half of one is left for the next time.
 
+use crate::no_links;
+use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -23,7 +25,7 @@ pub fn release(path: &Path, taken: u64, released: u64) -> io::Result<u64> {
     if upto < released + RELEASED_BYTES {
         return Ok(released);
     }
-    punch(&std::fs::OpenOptions::new().write(true).open(path)?, upto)?;
+    punch(&no_links::open_file(path, OFlags::WRONLY)?, upto)?;
     Ok(upto)
 }
 
@@ -45,7 +47,7 @@ fn punch(_file: &File, _upto: u64) -> io::Result<()> {
 pub fn lines_before(path: &Path, position: u64, bytes: u64) -> io::Result<Vec<String>> {
     let start = position.saturating_sub(bytes);
     let mut read = vec![0; usize::try_from(position - start).unwrap_or_default()];
-    File::open(path)?.read_exact_at(&mut read, start)?;
+    no_links::open(path)?.read_exact_at(&mut read, start)?;
     let lines = read.split_inclusive(|byte| *byte == b'\n');
     // The first piece is the rest of a line, unless the file begins there.
     let whole = lines.skip(usize::from(start > 0));
@@ -64,7 +66,7 @@ pub struct Tail {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct RawLine {
     /// Without its end. Empty when it was too long.
     pub bytes: Vec<u8>,
     /// How long it was, when it was too long.
@@ -73,7 +75,7 @@ pub struct Line {
 
 impl Tail {
     pub fn open(path: &Path, position: u64) -> io::Result<Self> {
-        Ok(Self { file: File::open(path)?, position, pending: Vec::new(), skipped: 0 })
+        Ok(Self { file: no_links::open(path)?, position, pending: Vec::new(), skipped: 0 })
     }
 
     /// Up to where lines were given out.
@@ -82,7 +84,7 @@ impl Tail {
     }
 
     /// The lines that are complete now, as many as fit in one chunk, or one that is larger. None when there is none yet.
-    pub fn read(&mut self) -> io::Result<Vec<Line>> {
+    pub fn read(&mut self) -> io::Result<Vec<RawLine>> {
         loop {
             if !self.fill()? {
                 return Ok(Vec::new());
@@ -95,15 +97,15 @@ impl Tail {
     }
 
     /// What is left when nobody will write any more: a last line that has no end.
-    pub fn rest(&mut self) -> Option<Line> {
+    pub fn rest(&mut self) -> Option<RawLine> {
         let bytes = std::mem::take(&mut self.pending);
         let skipped = std::mem::take(&mut self.skipped);
         let length = skipped + bytes.len() as u64;
         self.position += length;
         match (length, skipped) {
             (0, _) => None,
-            (_, 0) => Some(Line { bytes, too_long: None }),
-            _ => Some(Line { bytes: Vec::new(), too_long: Some(length) }),
+            (_, 0) => Some(RawLine { bytes, too_long: None }),
+            _ => Some(RawLine { bytes: Vec::new(), too_long: Some(length) }),
         }
     }
 
@@ -127,7 +129,7 @@ impl Tail {
         Ok(count > 0)
     }
 
-    fn split(&mut self) -> Vec<Line> {
+    fn split(&mut self) -> Vec<RawLine> {
         let Some(end) = self.pending.iter().rposition(|byte| *byte == b'\n') else {
             if self.pending.len() > MAX_LINE_BYTES || self.skipped > 0 {
                 self.skipped += self.pending.len() as u64;
@@ -137,18 +139,18 @@ impl Tail {
         };
         let after = self.pending.split_off(end + 1);
         let whole = std::mem::replace(&mut self.pending, after);
-        let mut lines: Vec<Line> = whole[..end]
+        let mut lines: Vec<RawLine> = whole[..end]
             .split(|byte| *byte == b'\n')
             .map(|line| match line.len() > MAX_LINE_BYTES {
-                true => Line { bytes: Vec::new(), too_long: Some(line.len() as u64) },
-                false => Line { bytes: line.to_vec(), too_long: None },
+                true => RawLine { bytes: Vec::new(), too_long: Some(line.len() as u64) },
+                false => RawLine { bytes: line.to_vec(), too_long: None },
             })
             .collect();
         if self.skipped > 0
             && let Some(first) = lines.first_mut()
         {
             let rest = first.too_long.unwrap_or(first.bytes.len() as u64);
-            *first = Line { bytes: Vec::new(), too_long: Some(self.skipped + rest) };
+            *first = RawLine { bytes: Vec::new(), too_long: Some(self.skipped + rest) };
         }
         self.position += self.skipped + whole.len() as u64;
         self.skipped = 0;
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(lines_of(&mut tail), ["two", ""]);
         assert_eq!(tail.position(), 9);
         assert!(lines_of(&mut tail).is_empty());
-        assert_eq!(tail.rest(), Some(Line { bytes: b"last".to_vec(), too_long: None }));
+        assert_eq!(tail.rest(), Some(RawLine { bytes: b"last".to_vec(), too_long: None }));
         assert_eq!(tail.position(), 13);
         assert_eq!(tail.rest(), None);
     }

@@ -8,12 +8,18 @@
 use crate::clock;
 use crate::project::{self, Project};
 use crate::report::Report;
+use crate::sealed_file;
+pub use crate::shared_file::read_bounded;
 use crate::shared_file::{self, Durability};
+use hatchery_core::EventId;
+use hatchery_core::event::{StatusEvent, StatusSource};
 use hatchery_core::idea_inbox::{IdeaInbox, InboxError};
-use hatchery_core::status::{Document, EditError, MAX_DOCUMENT_BYTES};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use hatchery_core::status::foreign;
+use hatchery_core::status::{EditError, MAX_DOCUMENT_BYTES, StatusDocument};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,9 +28,15 @@ pub(crate) const WRITER_PATIENCE: Duration = Duration::from_millis(250);
 pub(crate) const WRITER_PAUSE: Duration = Duration::from_millis(5);
 /// How long somebody else may hold the lock. A change takes milliseconds; a stopped process could hold it for ever.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
-
-/// What our temporary files begin with. All of them are written under the lock, so one that is found there is an orphan.
-const TEMPORARY: &str = ".hatchery-new-";
+/// What is noted beside the copy of a file, all of it as signatures: the content that a daemon is about to write, the content whose edits
+/// it is about to take in, and the content that comes from Hatchery alone.
+const ANNOUNCED: &str = "announced";
+const TAKING: &str = "taking";
+const SIGNATURE: &str = "signature";
+/// The build run, as commands without a daemon left it.
+const RUN_COPY: &str = "build-run.json";
+/// The address of a store is a line.
+const MAX_NOTE_BYTES: usize = 64 * 1024;
 
 /// The folder `.fctry` of a project.
 #[derive(Clone, Debug)]
@@ -33,6 +45,36 @@ pub struct StatusFolder {
     /// Copies of what a daemon wrote last. A later daemon recognises its files by them, and a file that is missing or damaged is
     /// begun from its copy.
     copies: Option<PathBuf>,
+    project: Option<Project>,
+}
+
+/// The build run as it was known last. A program that begins a session with an empty file leaves it out.
+#[derive(Debug, Default)]
+struct KnownRun {
+    /// The fields that outlive such a program.
+    fields: StatusDocument,
+    /// A command has noted it. Otherwise it is what a daemon wrote last.
+    is_noted: bool,
+}
+
+/// What commands note about the build run while no daemon runs. Sealed, because a checkout must not bring a build run along.
+#[derive(Debug, Serialize, Deserialize)]
+struct RunCopy {
+    /// A document with the fields, as JSON text.
+    document: String,
+}
+
+/// Why a file was not changed. A refused change may be due to a damaged file, so that is told with it.
+pub trait ChangeError: From<Report> {
+    #[must_use]
+    fn beside(self, trouble: &str) -> Self;
+}
+
+impl ChangeError for Report {
+    fn beside(mut self, trouble: &str) -> Self {
+        self.message = format!("{}; {trouble}", self.message);
+        self
+    }
 }
 
 /// A change that is on disk.
@@ -46,6 +88,8 @@ pub struct Changed<T> {
 /// What one of the files holds.
 pub(crate) trait Content: Sized + Default {
     const FILE: &'static str;
+    /// Whether an event is an edit of another program that was taken in.
+    fn is_taken(event: &StatusEvent) -> bool;
     /// Whether a change waits until the rename has reached the disk, too. Without that a loss of power can bring back the file of some
     /// seconds ago, whole.
     const SYNCS_RENAME: bool;
@@ -53,8 +97,18 @@ pub(crate) trait Content: Sized + Default {
     fn text(&self) -> String;
 }
 
-impl Content for Document {
+impl Content for StatusDocument {
     const FILE: &'static str = "state.json";
+
+    fn is_taken(event: &StatusEvent) -> bool {
+        match event {
+            StatusEvent::Edited { from, .. } | StatusEvent::BuildEventRecorded { from, .. } => {
+                *from == StatusSource::File
+            }
+            StatusEvent::IdeaKept { .. } | StatusEvent::IdeaDismissed { .. } => false,
+        }
+    }
+
     // It says what happens now, and hooks change it all the time. The wait would be longer than the rest of the change.
     const SYNCS_RENAME: bool = false;
 
@@ -69,6 +123,14 @@ impl Content for Document {
 
 impl Content for IdeaInbox {
     const FILE: &'static str = "inbox.json";
+
+    fn is_taken(event: &StatusEvent) -> bool {
+        match event {
+            StatusEvent::IdeaKept { from, .. } | StatusEvent::IdeaDismissed { from, .. } => *from == StatusSource::File,
+            StatusEvent::Edited { .. } | StatusEvent::BuildEventRecorded { .. } => false,
+        }
+    }
+
     const SYNCS_RENAME: bool = true;
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -82,12 +144,13 @@ impl Content for IdeaInbox {
 
 impl StatusFolder {
     pub fn of(project: &Path) -> Self {
-        Self { path: project.join(".fctry"), copies: None }
+        Self { path: project.join(".fctry"), copies: None, project: None }
     }
 
     /// The folder of a project that may have a daemon.
     pub fn of_project(project: &Project) -> Self {
-        Self { copies: Some(project.data().join("shown")), ..Self::of(project.root()) }
+        let copies = Some(project.data().join("shown"));
+        Self { copies, project: Some(project.clone()), ..Self::of(project.root()) }
     }
 
     pub fn path(&self) -> &Path {
@@ -95,7 +158,7 @@ impl StatusFolder {
     }
 
     pub fn state_file(&self) -> PathBuf {
-        self.path.join(Document::FILE)
+        self.path.join(StatusDocument::FILE)
     }
 
     pub fn inbox_file(&self) -> PathBuf {
@@ -103,31 +166,66 @@ impl StatusFolder {
     }
 
     /// The document, without the lock and without changing anything. An absent file is an empty document.
-    pub fn state(&self) -> Result<Document, Report> {
-        self.read()
+    pub fn state(&self) -> Result<StatusDocument, Report> {
+        let mut document = self.read()?;
+        if foreign::lacks_run(&document) {
+            foreign::restore(&mut document, &self.known_run().fields);
+        }
+        Ok(document)
     }
 
     pub fn inbox(&self) -> Result<IdeaInbox, Report> {
         self.read()
     }
 
-    /// Changes the document under the lock. If `change` refuses, nothing is written.
-    pub fn change_state<T, E: From<Report>>(
-        &self,
-        change: impl FnOnce(&mut Document) -> Result<T, E>,
-    ) -> Result<Changed<T>, E> {
-        self.change(|document: &mut Document| {
-            let value = change(document)?;
-            document.set("lastUpdated", clock::written(clock::now()).as_str());
-            Ok(value)
-        })
+    /// Takes the lock of the folder, which is made if it is missing.
+    pub fn hold(&self) -> Result<HeldFolder<'_>, Report> {
+        std::fs::create_dir_all(&self.path).map_err(|error| {
+            Report::failed(format_args!("{} cannot be made: {error}", self.path.display())).hint(WRITABLE)
+        })?;
+        let (_lock, was_awaited) = self.lock()?;
+        Ok(HeldFolder { folder: self, was_awaited, _lock })
     }
 
-    pub fn change_inbox<T, E: From<Report>>(
+    /// Changes the document under the lock. If `change` refuses, nothing is written.
+    pub fn change_state<T, E: ChangeError>(
+        &self,
+        change: impl FnOnce(&mut StatusDocument) -> Result<T, E>,
+    ) -> Result<Changed<T>, E> {
+        self.hold()?.change_state(change)
+    }
+
+    pub fn change_inbox<T, E: ChangeError>(
         &self,
         change: impl FnOnce(&mut IdeaInbox) -> Result<T, E>,
     ) -> Result<Changed<T>, E> {
-        self.change(change)
+        self.hold()?.change_inbox(change)
+    }
+
+    /// Notes that a daemon with this log runs, until it has written the last change into the files. A note that is found while no
+    /// daemon runs means that the daemon was killed, and that its log may be ahead of the files. Survives a loss of power.
+    pub(crate) fn note_log(&self, store: &str) -> io::Result<()> {
+        let (Some(copies), Some(note)) = (&self.copies, self.log_note()) else { return Ok(()) };
+        std::fs::create_dir_all(copies)?;
+        shared_file::replace(&note, store.as_bytes(), Durability::Synced)
+    }
+
+    /// The log that may be ahead of the files.
+    pub(crate) fn log_ahead(&self) -> Option<String> {
+        let note = read_bounded(&self.log_note()?, MAX_NOTE_BYTES).ok().flatten()?;
+        String::from_utf8(note).ok()
+    }
+
+    /// Notes that the files show all of the log.
+    pub(crate) fn forget_log(&self) {
+        if let Some(note) = self.log_note() {
+            // If the note stays, the next command reads the log once more.
+            std::fs::remove_file(note).unwrap_or_default();
+        }
+    }
+
+    fn log_note(&self) -> Option<PathBuf> {
+        self.copies.as_ref().map(|copies| copies.join("log"))
     }
 
     /// What a daemon wrote last into a file. Nothing if none has, or if the copy is damaged.
@@ -137,108 +235,150 @@ impl StatusFolder {
         Some((copy, content))
     }
 
-    /// What a daemon wrote last into a file, also if it was killed before it could copy the file. The log may be newer than both.
-    pub(crate) fn last_written<C: Content>(&self) -> Option<(Vec<u8>, C)> {
-        let announced = self.announcement(C::FILE).and_then(|path| std::fs::read_to_string(path).ok());
-        let file = || read_bounded(&self.path.join(C::FILE), MAX_DOCUMENT_BYTES).ok().flatten();
-        let written = announced.zip(file()).filter(|(announced, content)| *announced == signature(content));
-        let parsed = |(_, content): (String, Vec<u8>)| {
+    /// The content of a file that the log has, and that is no news to a daemon: what a daemon wrote last, also if it was killed before it
+    /// could copy the file, or what it found there last, if it `took` the edits in it. The log may be newer.
+    pub(crate) fn last_known<C: Content>(&self, took: bool) -> Option<(Vec<u8>, C)> {
+        let announced = self.note_of(C::FILE, ANNOUNCED).and_then(|path| std::fs::read_to_string(path).ok());
+        let known = self.found::<C>().filter(|content| took || announced.as_ref() == Some(&signature(content)));
+        let parsed = |content: Vec<u8>| {
             let parsed = C::parse(std::str::from_utf8(&content).ok()?).ok()?;
             Some((content, parsed))
         };
-        written.and_then(parsed).or_else(|| self.last_shown())
+        known.and_then(parsed).or_else(|| self.last_shown())
+    }
+
+    /// Notes that a daemon is about to take in the edits in a file. `head` is the last event before that. If the daemon is killed, the log
+    /// says whether it took them.
+    pub(crate) fn note_taking(&self, file: &str, content: &[u8], head: EventId) -> io::Result<()> {
+        let (Some(copies), Some(path)) = (&self.copies, self.note_of(file, TAKING)) else { return Ok(()) };
+        std::fs::create_dir_all(copies)?;
+        std::fs::write(path, format!("{}{head}\n", signature(content)))
+    }
+
+    /// If a daemon has begun to take in the edits that are in a file now: the last event before that.
+    pub(crate) fn taking<C: Content>(&self) -> Option<EventId> {
+        let note = std::fs::read_to_string(self.note_of(C::FILE, TAKING)?).ok()?;
+        let head = note.strip_prefix(&signature(&self.found::<C>()?))?;
+        head.trim().parse().ok().map(EventId)
+    }
+
+    fn found<C: Content>(&self) -> Option<Vec<u8>> {
+        read_bounded(&self.path.join(C::FILE), MAX_DOCUMENT_BYTES).ok().flatten()
     }
 
     /// Notes the content that a daemon is about to write into a file.
     pub(crate) fn announce(&self, file: &str, content: &[u8]) -> io::Result<()> {
-        let (Some(copies), Some(path)) = (&self.copies, self.announcement(file)) else { return Ok(()) };
+        let (Some(copies), Some(path)) = (&self.copies, self.note_of(file, ANNOUNCED)) else { return Ok(()) };
         std::fs::create_dir_all(copies)?;
         std::fs::write(path, signature(content))
     }
 
-    fn announcement(&self, file: &str) -> Option<PathBuf> {
-        self.copies.as_ref().map(|copies| copies.join(format!("{file}.announced")))
+    fn note_of(&self, file: &str, kind: &str) -> Option<PathBuf> {
+        self.copies.as_ref().map(|copies| copies.join(format!("{file}.{kind}")))
     }
 
     /// Copies what a daemon has written into a file.
     pub(crate) fn keep_shown(&self, file: &str, content: &[u8]) -> io::Result<()> {
+        self.copy_shown(file, content)?;
+        self.sign(file, content)
+    }
+
+    /// Notes what the changes of others are compared with from now on.
+    pub(crate) fn copy_shown(&self, file: &str, content: &[u8]) -> io::Result<()> {
         let Some(copies) = &self.copies else { return Ok(()) };
         std::fs::create_dir_all(copies)?;
-        shared_file::replace(&copies.join(file), content, Durability::Rebuilt)?;
-        self.sign(file, content)
+        shared_file::replace(&copies.join(file), content, Durability::Rebuilt)
     }
 
     /// Whether a file has the content that a daemon wrote last, or that commands made of it, and no other program has touched it since.
     pub(crate) fn is_from_us(&self, file: &str, content: &[u8]) -> bool {
-        let signed = self.signature(file).and_then(|path| std::fs::read_to_string(path).ok());
+        let signed = self.note_of(file, SIGNATURE).and_then(|path| std::fs::read_to_string(path).ok());
         signed.is_some_and(|signed| signed == signature(content))
     }
 
     /// Notes that the content of a file comes from Hatchery alone.
-    fn sign(&self, file: &str, content: &[u8]) -> io::Result<()> {
-        self.signature(file).map_or(Ok(()), |path| std::fs::write(path, signature(content)))
+    pub(crate) fn sign(&self, file: &str, content: &[u8]) -> io::Result<()> {
+        self.note_of(file, SIGNATURE).map_or(Ok(()), |path| std::fs::write(path, signature(content)))
     }
 
-    fn signature(&self, file: &str) -> Option<PathBuf> {
-        self.copies.as_ref().map(|copies| copies.join(format!("{file}.signature")))
+    /// What commands have noted about the build run, if they have.
+    pub(crate) fn noted_run(&self) -> Option<StatusDocument> {
+        let copy: RunCopy = sealed_file::read(&self.copies.as_ref()?.join(RUN_COPY)).ok().flatten()?;
+        StatusDocument::parse(&copy.document).ok()
+    }
+
+    fn known_run(&self) -> KnownRun {
+        match self.noted_run() {
+            Some(fields) => KnownRun { fields, is_noted: true },
+            None => {
+                let shown = self.last_shown::<StatusDocument>().map(|(_, shown)| foreign::outliving(&shown));
+                KnownRun { fields: shown.unwrap_or_default(), is_noted: false }
+            }
+        }
+    }
+
+    /// Notes the build run of a document that is about to be written. A failure costs the copy only.
+    fn note_run(&self, known: &KnownRun, document: &StatusDocument) {
+        let (Some(copies), Some(project)) = (&self.copies, &self.project) else { return };
+        let fields = foreign::outliving(document);
+        let is_known = known.is_noted || (fields.fields().is_empty() && !copies.is_dir());
+        if is_known && known.fields == fields {
+            return;
+        }
+        let noted = project.prepare().map_err(|report| io::Error::other(report.message)).and_then(|()| {
+            std::fs::create_dir_all(copies)?;
+            sealed_file::write(&copies.join(RUN_COPY), &RunCopy { document: fields.text() })
+        });
+        if let Err(error) = noted {
+            tracing::debug!(%error, "the build run was not copied");
+        }
+    }
+
+    /// Gives the file back the build run that commands have noted, for a daemon that is about to take the file in. Call it under the lock.
+    pub(crate) fn give_back_run(&self) -> io::Result<()> {
+        let Some(kept) = self.noted_run() else { return Ok(()) };
+        let path = self.state_file();
+        let mut document =
+            match read_settled::<StatusDocument>(&path).map_err(|report| io::Error::other(report.message))? {
+                Found::Content { content, .. } => content,
+                Found::Missing => self.begun_anew(),
+                Found::Unparseable(why) => {
+                    let aside = set_aside(&path)?;
+                    tracing::warn!(why, "{} cannot be read; it is kept as {}", path.display(), aside.display());
+                    self.begun_anew()
+                }
+            };
+        match foreign::restore(&mut document, &kept) {
+            true => {
+                refuse_link(&path)?;
+                shared_file::replace(&path, document.text().as_bytes(), Durability::Synced)
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Removes the note of the build run: from now on the log has it.
+    pub(crate) fn forget_run(&self) {
+        if let Some(copies) = &self.copies {
+            std::fs::remove_file(copies.join(RUN_COPY)).unwrap_or_default();
+        }
     }
 
     fn read<C: Content>(&self) -> Result<C, Report> {
         let path = self.path.join(C::FILE);
         match read_settled::<C>(&path)? {
-            Read::Content { content, .. } => Ok(content),
-            Read::Missing => Ok(C::default()),
-            Read::Unparseable(why) => Err(Report::failed(format_args!("{} cannot be read: {why}", path.display()))
+            Found::Content { content, .. } => Ok(content),
+            Found::Missing => Ok(C::default()),
+            Found::Unparseable(why) => Err(Report::failed(format_args!("{} cannot be read: {why}", path.display()))
                 .hint("the next change sets the file aside and begins a new one; repair it before that if you can")),
         }
-    }
-
-    fn change<C: Content, T, E: From<Report>>(
-        &self,
-        change: impl FnOnce(&mut C) -> Result<T, E>,
-    ) -> Result<Changed<T>, E> {
-        let path = self.path.join(C::FILE);
-        let unwritable = |error: &io::Error| {
-            Report::failed(format_args!("{} cannot be written: {error}", path.display())).hint(WRITABLE)
-        };
-        let made = std::fs::create_dir_all(&self.path);
-        made.map_err(|error| {
-            Report::failed(format_args!("{} cannot be made: {error}", self.path.display())).hint(WRITABLE)
-        })?;
-        let lock = self.lock()?;
-        let mut is_ours = true;
-        let (mut content, set_aside) = match read_settled::<C>(&path)? {
-            Read::Content { content, bytes } => {
-                is_ours = self.is_from_us(C::FILE, &bytes);
-                (content, None)
-            }
-            // An empty file would say that everything was removed.
-            Read::Missing => (self.begun_anew(), None),
-            Read::Unparseable(_) => (self.begun_anew(), Some(set_aside(&path).map_err(|error| unwritable(&error))?)),
-        };
-        let value = change(&mut content)?;
-        if !lock.was_awaited {
-            self.sweep();
-        }
-        let text = content.text();
-        self.replace(&path, text.as_bytes()).map_err(|error| unwritable(&error))?;
-        if is_ours {
-            // Fails where no daemon has ever been. Without it the change is compared as that of any other program.
-            self.sign(C::FILE, text.as_bytes()).unwrap_or_default();
-        }
-        drop(lock);
-        if C::SYNCS_RENAME {
-            // The next writer need not wait for it.
-            self.sync().map_err(|error| unwritable(&error))?;
-        }
-        Ok(Changed { value, set_aside })
     }
 
     fn begun_anew<C: Content>(&self) -> C {
         self.last_shown().map(|(_, content)| content).unwrap_or_default()
     }
 
-    fn lock(&self) -> Result<Lock, Report> {
+    fn lock(&self) -> Result<(File, bool), Report> {
         // The same lock as that of the daemon, which writes these files as projections (`shared_file`).
         let path = self.path.as_path();
         let failed = |error: io::Error| {
@@ -246,7 +386,7 @@ impl StatusFolder {
         };
         let file = File::open(path).map_err(failed)?;
         if project::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
-            return Ok(Lock { _folder: file, was_awaited: false });
+            return Ok((file, false));
         }
         // The kernel serves waiters in turn; polling would let some of many writers starve. But it knows no time limit, so a
         // thread waits, and it may go on waiting after this call has given up: then it frees the lock at once.
@@ -258,41 +398,107 @@ impl StatusFolder {
         });
         drop(waiting.map_err(failed)?);
         match receiver.recv_timeout(LOCK_PATIENCE) {
-            Ok(locked) => locked.map(|_folder| Lock { _folder, was_awaited: true }).map_err(failed),
+            Ok(locked) => locked.map(|file| (file, true)).map_err(failed),
             Err(_) => Err(Report::failed(format_args!("{} is held by another process", path.display()))
                 .hint("a process that changes the state was stopped in the middle; find it with `fuser` and end it")),
         }
     }
 
-    fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        let mut file = tempfile::Builder::new().prefix(TEMPORARY).permissions(mode).tempfile_in(&self.path)?;
-        shared_file::keep_mode(path, file.as_file())?;
-        file.write_all(content)?;
-        file.as_file().sync_all()?;
-        file.persist(path).map(drop).map_err(|error| error.error)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
-    }
-
-    /// Removes what writers left behind that were killed. One that cannot be removed does no harm.
-    fn sweep(&self) {
-        let Ok(entries) = std::fs::read_dir(&self.path) else { return };
-        for entry in entries.flatten() {
-            if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
-                std::fs::remove_file(entry.path()).unwrap_or_default();
-            }
+    /// Removes what writers of both folders left behind that were killed. Call it under the lock. One that cannot be removed does no harm.
+    pub(crate) fn sweep(&self) {
+        for folder in [Some(&self.path), self.copies.as_ref()].into_iter().flatten() {
+            shared_file::sweep(folder);
         }
     }
 }
 
-/// The lock of the folder, held until it is dropped. The kernel frees it with the process, however that ends.
-struct Lock {
-    _folder: File,
-    /// Somebody else held it. Then others wait, too, and tidying up can wait for a quiet moment.
+/// The folder while its lock is held. The kernel frees the lock with the process, however that ends.
+#[derive(Debug)]
+pub struct HeldFolder<'a> {
+    folder: &'a StatusFolder,
+    /// Another process held the lock. Then others wait, too, and tidying up can wait for a quiet moment.
     was_awaited: bool,
+    _lock: File,
+}
+
+impl HeldFolder<'_> {
+    /// Changes the document. If `change` refuses, nothing is written.
+    pub fn change_state<T, E: ChangeError>(
+        self,
+        change: impl FnOnce(&mut StatusDocument) -> Result<T, E>,
+    ) -> Result<Changed<T>, E> {
+        let folder = self.folder;
+        self.change(|document: &mut StatusDocument| {
+            let known = folder.known_run();
+            foreign::restore(document, &known.fields);
+            let value = change(document)?;
+            document.set("lastUpdated", clock::written(clock::now()).as_str());
+            folder.note_run(&known, document);
+            Ok(value)
+        })
+    }
+
+    pub fn change_inbox<T, E: ChangeError>(
+        self,
+        change: impl FnOnce(&mut IdeaInbox) -> Result<T, E>,
+    ) -> Result<Changed<T>, E> {
+        self.change(change)
+    }
+
+    fn change<C: Content, T, E: ChangeError>(
+        self,
+        change: impl FnOnce(&mut C) -> Result<T, E>,
+    ) -> Result<Changed<T>, E> {
+        let folder = self.folder;
+        let path = folder.path.join(C::FILE);
+        let unwritable = |error: &io::Error| unwritable(&path, error);
+        let mut is_ours = true;
+        let found = read_settled::<C>(&path)?;
+        refuse_link(&path).map_err(|error| linked(&path, &error))?;
+        let (mut content, damage) = match found {
+            Found::Content { content, bytes } => {
+                is_ours = folder.is_from_us(C::FILE, &bytes);
+                (content, None)
+            }
+            // An empty file would say that everything was removed.
+            Found::Missing => (folder.begun_anew(), None),
+            Found::Unparseable(why) => (folder.begun_anew(), Some(why)),
+        };
+        let damaged = |why: &String| format!("{} cannot be read ({why}), and was left as it is", path.display());
+        let value = change(&mut content).map_err(|error| match &damage {
+            Some(why) => error.beside(&damaged(why)),
+            None => error,
+        })?;
+        let set_aside = damage.map(|_| self.set_aside::<C>()).transpose()?;
+        if !self.was_awaited {
+            folder.sweep();
+        }
+        self.write::<C>(content.text().as_bytes(), is_ours)?;
+        drop(self);
+        if C::SYNCS_RENAME {
+            // The next writer need not wait for it.
+            shared_file::sync_rename(&path, Durability::Synced).map_err(|error| unwritable(&error))?;
+        }
+        Ok(Changed { value, set_aside })
+    }
+
+    /// Keeps a damaged file under another name.
+    pub(crate) fn set_aside<C: Content>(&self) -> Result<PathBuf, Report> {
+        let path = self.folder.path.join(C::FILE);
+        set_aside(&path).map_err(|error| unwritable(&path, &error))
+    }
+
+    /// Replaces a file. `is_ours` says that no other program has changed it since a daemon wrote it.
+    pub(crate) fn write<C: Content>(&self, content: &[u8], is_ours: bool) -> Result<(), Report> {
+        let path = self.folder.path.join(C::FILE);
+        refuse_link(&path).map_err(|error| linked(&path, &error))?;
+        shared_file::put(&path, content, Durability::Synced).map_err(|error| unwritable(&path, &error))?;
+        if is_ours {
+            // Fails where no daemon has ever been. Without it the change is compared as that of any other program.
+            self.folder.sign(C::FILE, content).unwrap_or_default();
+        }
+        Ok(())
+    }
 }
 
 /// Tells one content from another.
@@ -302,56 +508,50 @@ fn signature(content: &[u8]) -> String {
 
 const WRITABLE: &str = "make the folder writable, or free some space";
 
-enum Read<C> {
+fn unwritable(path: &Path, error: &io::Error) -> Report {
+    Report::failed(format_args!("{} cannot be written: {error}", path.display())).hint(WRITABLE)
+}
+
+fn linked(path: &Path, error: &io::Error) -> Report {
+    Report::failed(format_args!("{} cannot be written: {error}", path.display())).hint(READABLE)
+}
+
+/// A link is left alone, like everything else that is no plain file: a rename would replace it, and what it leads to is not Hatchery's to
+/// write, because a checkout may have brought the link.
+pub(crate) fn refuse_link(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => Err(io::Error::other("it is a symbolic link")),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// What is at the path of a file.
+pub(crate) enum Found<C> {
     Content { content: C, bytes: Vec<u8> },
     Missing,
     Unparseable(String),
 }
 
 /// Reads a file, and again for a moment if it does not parse.
-fn read_settled<C: Content>(path: &Path) -> Result<Read<C>, Report> {
+pub(crate) fn read_settled<C: Content>(path: &Path) -> Result<Found<C>, Report> {
     let deadline = Instant::now() + WRITER_PATIENCE;
     loop {
         let failed = |error: io::Error| {
             Report::failed(format_args!("{} cannot be read: {error}", path.display())).hint(READABLE)
         };
         let Some(bytes) = read_bounded(path, MAX_DOCUMENT_BYTES).map_err(failed)? else {
-            return Ok(Read::Missing);
+            return Ok(Found::Missing);
         };
         let parsed = std::str::from_utf8(&bytes).map_err(|error| error.to_string()).and_then(C::parse);
         match parsed {
-            Ok(content) => return Ok(Read::Content { content, bytes }),
-            Err(why) if Instant::now() > deadline => return Ok(Read::Unparseable(why)),
+            Ok(content) => return Ok(Found::Content { content, bytes }),
+            Err(why) if Instant::now() > deadline => return Ok(Found::Unparseable(why)),
             Err(_) => std::thread::sleep(WRITER_PAUSE),
         }
     }
 }
 
 const READABLE: &str = "there must be a plain file that can be read, or none; move away what is there";
-
-/// A plain file within bounds, or nothing if there is none. Never waits: a FIFO in its place has no writer.
-pub fn read_bounded(path: &Path, max_bytes: usize) -> io::Result<Option<Vec<u8>>> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file: File = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => file.into(),
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let known = file.metadata()?;
-    if !known.is_file() {
-        return Err(io::Error::other("it is not a plain file"));
-    }
-    let max = u64::try_from(max_bytes).unwrap_or(u64::MAX);
-    if known.len() > max {
-        return Err(io::Error::new(
-            ErrorKind::FileTooLarge,
-            format!("it has {} bytes, and {max} is the most", known.len()),
-        ));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(known.len()).unwrap_or(0) + 1);
-    file.take(max).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
-}
 
 /// Keeps a file under another name that says when.
 pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {

@@ -2,21 +2,24 @@
 //! same lock. A change is made exactly once and is durable when the call returns.
 //!
 //! Whether a daemon runs is asked again under the lock of the files. A daemon that starts in between takes in the files under that
-//! lock before it serves anybody, so no change falls between the two ways.
+//! lock before it serves anybody, so no change falls between the two ways. If the last daemon was killed, the files follow its log
+//! before they are changed ([`status_log`](crate::status_log)).
 
 use crate::client::{Client, Failure};
 use crate::clock;
 use crate::http::{Changed as ChangedView, IdeaView, StatusValue};
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
-use crate::state_file::{Changed, StatusFolder};
+use crate::spec_sections;
+use crate::state_file::{ChangeError, Changed, HeldFolder, StatusFolder};
+use crate::status_log::Followed;
 use hatchery_core::idea_inbox::{IdeaInbox, Item};
 use hatchery_core::refusal::RefusalKind;
-use hatchery_core::status::{Document, IdeaChange, Json, StatusChange, StatusRefusal};
+use hatchery_core::status::{IdeaChange, Json, StatusChange, StatusDocument, StatusRefusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a daemon that starts or stops is waited for.
@@ -57,6 +60,15 @@ impl From<StatusRefusal> for Denied {
     }
 }
 
+impl ChangeError for Denied {
+    fn beside(self, trouble: &str) -> Self {
+        match self {
+            Self::Refused { code, report } => Self::Refused { code, report: report.beside(trouble) },
+            Self::Failed(report) => Self::Failed(report.beside(trouble)),
+        }
+    }
+}
+
 impl From<Denied> for Report {
     fn from(denied: Denied) -> Self {
         match denied {
@@ -90,6 +102,15 @@ where
     }
 }
 
+impl<E: ChangeError> ChangeError for Direct<E> {
+    fn beside(self, trouble: &str) -> Self {
+        match self {
+            Self::Daemon => Self::Daemon,
+            Self::Other(error) => Self::Other(error.beside(trouble)),
+        }
+    }
+}
+
 impl StatusDoor {
     pub fn of(project: &Project) -> Self {
         Self { project: project.clone(), folder: StatusFolder::of_project(project) }
@@ -100,24 +121,47 @@ impl StatusDoor {
     }
 
     /// The document. Where the file is missing or cannot be read, a daemon may know it.
-    pub fn state(&self) -> Result<Document, Report> {
+    pub fn state(&self) -> Result<StatusDocument, Report> {
+        if let Some(followed) = self.followed()? {
+            return Ok(followed.state?.content);
+        }
         let found = self.folder.state();
         if (found.is_ok() && self.folder.path().is_dir()) || !self.project.is_served() {
             return found;
         }
         let known: Option<StatusValue> = self.ask_running(|client| async move { client.get("/api/state").await })?;
         match known.and_then(|known| known.value.object()) {
-            Some(fields) => Ok(Document::of(fields)),
+            Some(fields) => Ok(StatusDocument::of(fields)),
             None => found,
         }
     }
 
     pub fn inbox(&self) -> Result<IdeaInbox, Report> {
-        self.folder.inbox()
+        match self.followed()? {
+            Some(followed) => Ok(followed.inbox?.content),
+            None => self.folder.inbox(),
+        }
+    }
+
+    /// What the files should hold, if the last daemon was killed and none runs.
+    fn followed(&self) -> Result<Option<Followed>, Report> {
+        if self.project.is_served() { Ok(None) } else { Followed::read(&self.project, &self.folder) }
+    }
+
+    /// Takes the lock of the files, unless a daemon runs, and brings them up to the log.
+    fn hold<E: From<Report>>(&self) -> Result<(HeldFolder<'_>, Option<PathBuf>), Direct<E>> {
+        let held = self.folder.hold()?;
+        if self.project.is_served() {
+            return Err(Direct::Daemon);
+        }
+        let followed = Followed::read(&self.project, &self.folder)?;
+        let aside = followed.map(|followed| followed.write(&self.folder, &held)).transpose()?;
+        Ok((held, aside.and_then(|aside| aside.into_iter().next())))
     }
 
     /// Changes the document. Gives the new value of the field that was changed, or `null` if there were several.
     pub fn change(&self, change: &StatusChange) -> Result<Done<Json>, Denied> {
+        let change = &spec_sections::filled(&self.folder, change);
         let path = match change {
             StatusChange::Set { path, .. }
             | StatusChange::Increment { path, .. }
@@ -126,11 +170,13 @@ impl StatusDoor {
             _ => None,
         };
         let in_file = || {
-            self.folder.change_state(|document| {
-                self.check_unserved()?;
+            let (held, aside) = self.hold()?;
+            let changed = held.change_state(|document| {
                 change.apply(document, &clock::written(clock::now())).map_err(|it| Direct::Other(Denied::from(it)))?;
-                Ok(path.as_ref().and_then(|path| document.get(path)).unwrap_or_else(Json::null))
-            })
+                Ok::<_, Direct<Denied>>(path.as_ref().and_then(|path| document.get(path)).unwrap_or_else(Json::null))
+            });
+            let changed = changed.map_err(|denied| with_aside(denied, aside.as_deref()))?;
+            Ok(Changed { set_aside: changed.set_aside.or(aside), ..changed })
         };
         self.either(in_file, "/api/state", change, |changed: ChangedView| Ok((changed.value, changed.in_file)))
     }
@@ -138,19 +184,17 @@ impl StatusDoor {
     /// Changes the inbox. Gives the item as it is now, or as it was when it was dismissed.
     pub fn change_ideas(&self, change: &IdeaChange) -> Result<Done<Item>, Denied> {
         let in_file = || {
-            self.folder.change_inbox(|inbox| {
-                self.check_unserved()?;
+            let (held, aside) = self.hold()?;
+            let changed = held.change_inbox(|inbox| {
                 change.apply(inbox, &clock::written(clock::now())).map_err(|it| Direct::Other(Denied::from(it)))
-            })
+            });
+            let changed = changed.map_err(|denied: Direct<Denied>| with_aside(denied, aside.as_deref()))?;
+            Ok(Changed { set_aside: changed.set_aside.or(aside), ..changed })
         };
         self.either(in_file, "/api/inbox/changes", change, |idea: IdeaView| {
             let item = Item::read(&idea.item).ok_or_else(|| Report::failed("the daemon's answer has no item"))?;
             Ok((item, true))
         })
-    }
-
-    fn check_unserved<E>(&self) -> Result<(), Direct<E>> {
-        if self.project.is_served() { Err(Direct::Daemon) } else { Ok(()) }
     }
 
     fn either<T, A: DeserializeOwned>(
@@ -213,5 +257,13 @@ impl StatusDoor {
                 None => Ok(None),
             }
         })
+    }
+}
+
+/// A refusal, together with where a damaged file is kept.
+fn with_aside(denied: Direct<Denied>, aside: Option<&Path>) -> Direct<Denied> {
+    match aside {
+        Some(aside) => denied.beside(&format!("a file could not be read; it is kept as {}", aside.display())),
+        None => denied,
     }
 }

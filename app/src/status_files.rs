@@ -10,33 +10,31 @@
 //!
 //! A project takes part if it has the folder `.fctry`. Without it nothing is written, because a file that nobody reads is litter.
 
+mod watch_folder;
+
 use crate::clock;
 use crate::engine::Handle;
 use crate::file_identity::FileVersion;
 use crate::project::Project;
-use crate::projection::{Projection, Projector, Rendered};
-use crate::shared_file::Durability;
-use crate::state_file::{self, StatusFolder};
+use crate::projection::{Progress, Projection, Projector, Rendered};
+use crate::shared_file::{Durability, FolderLock};
+use crate::state_file::{self, Content, StatusFolder};
+use crate::status_log;
 use crate::status_view::StatusView;
 use hatchery_core::idea_inbox::IdeaInbox;
-use hatchery_core::status::Document;
+use hatchery_core::status::StatusDocument;
 use hatchery_core::status::foreign::{InboxEdits, Writer, Written};
 use hatchery_core::status::kept::LAST_UPDATED;
 use hatchery_core::{Command, Event, EventId, Record, World};
-use notify::{EventKind, RecursiveMode, Watcher as _};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How often the files are looked at, in case the system did not tell of a change.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Notices of changes that may wait. One that finds no room adds nothing: the files are looked at anyway.
-const NOTICES: usize = 16;
 /// How long a request waits for its change to be in the file. It is in the log by then.
 const FILE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -61,7 +59,8 @@ impl fmt::Display for StatusFile {
 pub struct StatusFiles {
     projector: Arc<Projector<StatusFile>>,
     watch: JoinHandle<()>,
-    upto: watch::Receiver<EventId>,
+    folder: StatusFolder,
+    handle: Handle,
 }
 
 /// For those who change the status and wait until the files show it.
@@ -69,9 +68,11 @@ pub struct StatusFiles {
 pub struct FilesShown {
     folder: StatusFolder,
     view: StatusView,
-    upto: Arc<Mutex<Option<watch::Receiver<EventId>>>>,
+    progress: Arc<Mutex<Option<watch::Receiver<Progress<StatusFile>>>>>,
     /// True if a request has waited for the files since they were last written.
     is_awaited: Arc<AtomicBool>,
+    /// True when what was written without a daemon is in the log.
+    is_taken: Arc<watch::Sender<bool>>,
     /// When the document was written last.
     last_updated: LastUpdated,
 }
@@ -83,8 +84,9 @@ impl FilesShown {
         Self {
             folder: StatusFolder::of_project(project),
             view: StatusView::new(project),
-            upto: Arc::default(),
+            progress: Arc::default(),
             is_awaited: Arc::default(),
+            is_taken: Arc::new(watch::channel(false).0),
             last_updated: Arc::default(),
         }
     }
@@ -108,54 +110,66 @@ impl FilesShown {
         self.folder.path().is_dir()
     }
 
-    /// Whether the files show an event.
-    pub fn show(&self, event: EventId) -> bool {
-        let upto = self.upto.lock().unwrap_or_else(PoisonError::into_inner);
-        upto.as_ref().is_some_and(|upto| *upto.borrow() >= event)
+    /// Waits until what was written without a daemon is in the log: a change must not be decided before that. False if it is not in time.
+    pub async fn are_taken(&self) -> bool {
+        if self.progress().is_none() {
+            // Nobody keeps the files.
+            return true;
+        }
+        let mut taken = self.is_taken.subscribe();
+        let taken = taken.wait_for(|taken| *taken);
+        matches!(tokio::time::timeout(FILE_PATIENCE, taken).await, Ok(Ok(_)))
     }
 
-    /// Waits until the files show an event. False if they do not in time.
-    pub async fn wait_for(&self, event: EventId) -> bool {
-        let upto = self.upto.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(mut upto) = upto else { return false };
+    /// Whether a file shows an event.
+    pub fn show(&self, file: StatusFile, event: EventId) -> bool {
+        self.progress().is_some_and(|progress| progress.borrow().shows(&file, event))
+    }
+
+    /// Waits until a file shows an event. False if it does not in time.
+    pub async fn wait_for(&self, file: StatusFile, event: EventId) -> bool {
+        let Some(mut progress) = self.progress() else { return false };
         self.is_awaited.store(true, Ordering::Relaxed);
-        let shown = upto.wait_for(|upto| *upto >= event);
+        let shown = progress.wait_for(|progress| progress.shows(&file, event));
         matches!(tokio::time::timeout(FILE_PATIENCE, shown).await, Ok(Ok(_)))
+    }
+
+    fn progress(&self) -> Option<watch::Receiver<Progress<StatusFile>>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl StatusFiles {
     /// Takes in what the files hold, and keeps them true from then on. Call it before requests are served: a request must not be
-    /// decided before what was written while no daemon ran.
-    pub async fn keep(project: &Project, handle: Handle, shown: &FilesShown) -> Self {
+    /// decided before what was written while no daemon ran. `store` names the log for commands that find no daemon.
+    pub async fn keep(project: &Project, store: &str, handle: Handle, shown: &FilesShown) -> Self {
         let files = Files::new(project, handle.clone(), shown);
         let stamps = Arc::clone(&files.stamps);
         let folder = files.folder.clone();
-        if folder.path().is_dir() {
-            let (first, handle) = (files.clone(), handle.clone());
-            let taken = tokio::task::spawn_blocking(move || first.take_both(&handle.view())).await;
-            if let Ok(Err(error)) = taken {
-                tracing::warn!(%error, "{} cannot be taken in; it is tried again", folder.path().display());
-            }
+        let (first, view, store) = (files.clone(), handle.view(), store.to_owned());
+        let begun = tokio::task::spawn_blocking(move || first.begin(&view, &store)).await;
+        if let Ok(Err(error)) = begun {
+            tracing::warn!(%error, "{} cannot be taken in; it is tried again", folder.path().display());
         }
-        let projector = Arc::new(Projector::start(files, handle));
-        let upto = projector.upto();
-        *shown.upto.lock().unwrap_or_else(PoisonError::into_inner) = Some(upto.clone());
-        let watch = tokio::spawn(watch_folder(folder, shown.view.clone(), stamps, Arc::clone(&projector)));
-        Self { projector, watch, upto }
+        let projector = Arc::new(Projector::start(files.clone(), handle.clone()));
+        *shown.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(projector.progress());
+        let watching = watch_folder::watch_folder(files, shown.view.clone(), stamps, Arc::clone(&projector));
+        Self { projector, watch: tokio::spawn(watching), folder, handle }
     }
 
-    pub fn upto(&self) -> watch::Receiver<EventId> {
-        self.upto.clone()
-    }
-
-    /// Writes what is still to be written, and ends. Call it when the engine has stopped.
+    /// Writes what is still to be written, and ends. Call it when the engine has stopped, and before the lock of the project is free.
     pub async fn finish(self) {
         self.watch.abort();
         // Ends the task, and with it the second owner of the projector.
         drop(self.watch.await);
         match Arc::try_unwrap(self.projector) {
-            Ok(projector) => projector.finish().await,
+            Ok(projector) => {
+                let progress = projector.progress();
+                projector.finish().await;
+                if progress.borrow().all_show(self.handle.head()) {
+                    self.folder.forget_log();
+                }
+            }
             Err(_) => tracing::debug!("the status files are still watched"),
         }
     }
@@ -170,13 +184,14 @@ struct Files {
     stamps: Stamps,
     view: StatusView,
     is_awaited: Arc<AtomicBool>,
+    is_taken: Arc<watch::Sender<bool>>,
     last_updated: LastUpdated,
 }
 
 /// What is known about the files from the last time that they were written or found true.
 #[derive(Debug, Default)]
 struct Memory {
-    state: Remembered<Document>,
+    state: Remembered<StatusDocument>,
     inbox: Remembered<IdeaInbox>,
 }
 
@@ -199,7 +214,7 @@ impl<T> Default for Remembered<T> {
 /// The versions of both files that are known.
 type Stamps = Arc<Mutex<[Option<FileVersion>; 2]>>;
 
-impl Remembered<Document> {
+impl Remembered<StatusDocument> {
     fn shows(&mut self, content: &[u8]) {
         self.content = Some(content.to_vec());
         if let Some((shown, file)) = self.next.take() {
@@ -219,28 +234,59 @@ impl Remembered<IdeaInbox> {
 
 impl Files {
     fn new(project: &Project, handle: Handle, shown: &FilesShown) -> Self {
-        let folder = StatusFolder::of_project(project);
-        let world = handle.view();
-        let mut memory = Memory::default();
-        // If nothing is known of an earlier daemon, nothing that the file lacks was removed.
-        if let Some((content, file)) = folder.last_written::<Document>() {
-            memory.state.written = Written::<Document>::begun(&world, &file, clock::now());
-            memory.state.content = Some(content);
-        }
-        if let Some((content, file)) = folder.last_written::<IdeaInbox>() {
-            memory.inbox.written.wrote(&file, clock::now());
-            memory.inbox.content = Some(content);
-        }
         Self {
-            folder,
+            folder: StatusFolder::of_project(project),
             handle,
             runtime: tokio::runtime::Handle::current(),
-            memory: Arc::new(Mutex::new(memory)),
+            memory: Arc::default(),
             stamps: Arc::default(),
             view: shown.view.clone(),
             is_awaited: Arc::clone(&shown.is_awaited),
+            is_taken: Arc::clone(&shown.is_taken),
             last_updated: Arc::clone(&shown.last_updated),
         }
+    }
+
+    /// Recalls what an earlier daemon wrote. If nothing is known of one, nothing that the file lacks was removed.
+    fn remember(&self, world: &World) {
+        let mut memory = self.memory();
+        if let Some((content, file)) = self.recall::<StatusDocument>(StatusFile::State) {
+            memory.state.written = Written::<StatusDocument>::begun(world, &file, clock::now());
+            memory.state.content = Some(content);
+        }
+        if let Some((content, file)) = self.recall::<IdeaInbox>(StatusFile::Inbox) {
+            memory.inbox.written.wrote(&file, clock::now());
+            memory.inbox.content = Some(content);
+        }
+    }
+
+    fn recall<C: Content>(&self, file: StatusFile) -> Option<(Vec<u8>, C)> {
+        let known = self.folder.last_known::<C>(self.took::<C>())?;
+        if self.folder.last_shown::<C>().is_none_or(|(copy, _)| copy != known.0) {
+            // The notes that tell it are about to be replaced.
+            self.keep_shown(file, &known.0);
+        }
+        Some(known)
+    }
+
+    /// Whether the log has the edits that are in a file.
+    fn took<C: Content>(&self) -> bool {
+        let Some(head) = self.folder.taking::<C>() else { return false };
+        let is_taken = |record: &Record| matches!(&record.event, Event::Status(event) if C::is_taken(event));
+        self.runtime.block_on(async {
+            let mut records = self.handle.follow_records(head);
+            while records.cursor() < self.handle.head() {
+                match records.next_records().await {
+                    Ok(records) if records.iter().any(is_taken) => return true,
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::warn!(%error, "whether edits of {} were taken cannot be read", C::FILE);
+                        return false;
+                    }
+                }
+            }
+            false
+        })
     }
 
     /// Notes the version of a file that is true.
@@ -249,7 +295,7 @@ impl Files {
         self.stamps.lock().unwrap_or_else(PoisonError::into_inner)[file as usize] = stamp;
     }
 
-    fn note_time(&self, file: &Document) {
+    fn note_time(&self, file: &StatusDocument) {
         *self.last_updated.lock().unwrap_or_else(PoisonError::into_inner) = file.words(LAST_UPDATED);
     }
 
@@ -268,16 +314,64 @@ impl Files {
         }
     }
 
+    /// Notes whose edits are about to be taken.
+    fn note_taking(&self, file: StatusFile, content: Option<&[u8]>) {
+        let noted = self.folder.note_taking(&file.to_string(), content.unwrap_or_default(), self.handle.head());
+        if let Err(error) = noted {
+            tracing::debug!(%error, "that edits of {file} are taken was not noted");
+        }
+    }
+
+    /// Copies a file that shows the log. A file that differs from its copy is taken for an edit by the next daemon.
+    fn keep_shown(&self, file: StatusFile, content: &[u8]) {
+        if let Err(error) = self.folder.keep_shown(&file.to_string(), content) {
+            tracing::debug!(%error, "{file} was not copied");
+        }
+    }
+
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first look at the files, under the lock.
-    fn take_both(&self, world: &World) -> io::Result<()> {
-        for file in [StatusFile::State, StatusFile::Inbox] {
-            crate::projection::write(self, world, &file, &self.path(&file))?;
+    /// The first look at the files, under the lock. From here on the log may be ahead of them.
+    fn begin(&self, world: &World, store: &str) -> io::Result<()> {
+        if !self.folder.path().is_dir() {
+            self.remember(world);
+            self.is_taken.send_replace(true);
+            return self.folder.note_log(store);
         }
-        Ok(())
+        let lock = FolderLock::acquire(self.folder.path());
+        self.remember(world);
+        self.folder.note_log(store)?;
+        if let Ok(_lock) = lock {
+            self.folder.sweep();
+        }
+        self.take_both(world)
+    }
+
+    /// Takes in what is in the files. What cannot be read was not written by a command. But while another process holds the lock, it may
+    /// still write a change that was decided before this daemon.
+    fn take_both(&self, world: &World) -> io::Result<()> {
+        let given_back = self.give_back_run();
+        let take = |file| crate::projection::write(self, world, &file, &self.path(&file));
+        let both = [StatusFile::State, StatusFile::Inbox].map(take);
+        let is_held = |taken: &io::Result<()>| taken.as_ref().is_err_and(|it| it.kind() == io::ErrorKind::TimedOut);
+        if !both.iter().any(is_held) {
+            self.is_taken.send_replace(true);
+        }
+        let taken: io::Result<()> = both.into_iter().collect();
+        given_back.and(taken).inspect(|()| self.folder.forget_run())
+    }
+
+    /// Gives the file back the build run that another program has left out since a command wrote it.
+    fn give_back_run(&self) -> io::Result<()> {
+        match self.folder.path().is_dir() {
+            true => {
+                let _lock = FolderLock::acquire(self.folder.path())?;
+                self.folder.give_back_run()
+            }
+            false => Ok(()),
+        }
     }
 
     fn submit(&self, command: Command) -> io::Result<()> {
@@ -289,7 +383,7 @@ impl Files {
         let mut memory = self.memory();
         let path = self.path(&StatusFile::State);
         let (content, found) =
-            match self.settled(&path, found, |text| Document::parse(text).map_err(|it| it.to_string()))? {
+            match self.settled(&path, found, |text| StatusDocument::parse(text).map_err(|it| it.to_string()))? {
                 Some((content, document)) => (Some(content), Some(document)),
                 None => (None, None),
             };
@@ -302,17 +396,20 @@ impl Files {
             Some(_) | None => memory.state.written.unchanged(),
         };
         if !edits.is_empty() {
-            let ids = edits.build_events.iter().cloned().map(|event| (clock::new_named_id("event"), event));
-            self.submit(Command::TakeStatusEdits { edits: edits.edits.clone(), build_events: ids.collect() })?;
+            self.note_taking(StatusFile::State, content.as_deref());
+            self.submit(status_log::take_status(&edits))?;
         }
         let shown = self.view.shown(&self.handle.view());
         memory.state.written.took(&edits, &shown);
-        let settled = edits.settled(found.as_ref().unwrap_or(&Document::default()), &shown);
+        let settled = edits.settled(found.as_ref().unwrap_or(&StatusDocument::default()), &shown);
         let mut file = settled.map_err(|error| io::Error::other(error.to_string()))?;
         match (found, content) {
             (Some(found), Some(content)) if found == file => {
                 self.note_time(&file);
                 memory.state.next = Some((shown, file));
+                if !is_ours {
+                    self.keep_shown(StatusFile::State, &content);
+                }
                 memory.state.shows(&content);
                 self.note(StatusFile::State);
                 Ok(Rendered::Unchanged)
@@ -343,6 +440,7 @@ impl Files {
             let writer = self.writer(StatusFile::Inbox, content.as_deref());
             let edits = memory.inbox.written.edits(&self.handle.view().status().inbox(), found, writer);
             if !edits.is_empty() {
+                self.note_taking(StatusFile::Inbox, content.as_deref());
                 self.submit(Command::TakeInboxEdits { edits: edits.clone() })?;
             }
             memory.inbox.written.took(&edits, &self.handle.view().status().inbox());
@@ -352,6 +450,9 @@ impl Files {
         match (found, content) {
             (Some(found), Some(content)) if found == file => {
                 memory.inbox.next = Some((shown, file));
+                if !is_ours {
+                    self.keep_shown(StatusFile::Inbox, &content);
+                }
                 memory.inbox.shows(&content);
                 self.note(StatusFile::Inbox);
                 Ok(Rendered::Unchanged)
@@ -428,6 +529,7 @@ impl Projection for Files {
     }
 
     fn render(&self, _: &World, file: &StatusFile, found: Option<&[u8]>) -> io::Result<Rendered> {
+        state_file::refuse_link(&self.path(file))?;
         match file {
             StatusFile::State => self.render_state(found),
             StatusFile::Inbox => self.render_inbox(found),
@@ -450,9 +552,7 @@ impl Projection for Files {
             StatusFile::Inbox => memory.inbox.shows(content),
         }
         drop(memory);
-        if let Err(error) = self.folder.keep_shown(&file.to_string(), content) {
-            tracing::debug!(%error, "{file} was not copied");
-        }
+        self.keep_shown(*file, content);
     }
 }
 
@@ -475,56 +575,4 @@ pub fn changed_file(world: &World, record: &Record) -> Option<StatusFile> {
         | Event::Request(_)
         | Event::Run { .. } => None,
     }
-}
-
-/// Notices what other programs do to the files. A notice is a hint to look.
-async fn watch_folder(folder: StatusFolder, view: StatusView, stamps: Stamps, projector: Arc<Projector<StatusFile>>) {
-    let (sender, mut notices) = mpsc::channel(NOTICES);
-    let mut watcher: Option<notify::RecommendedWatcher> = None;
-    let mut look_again = tokio::time::interval(LOOK_AGAIN);
-    loop {
-        tokio::select! {
-            _ = notices.recv() => {}
-            _ = look_again.tick() => {}
-        }
-        while notices.try_recv().is_ok() {}
-        let is_told = view.look_at_usage();
-        if !folder.path().is_dir() {
-            watcher = None;
-            continue;
-        }
-        if watcher.is_none() {
-            watcher = watched(folder.path(), sender.clone())
-                .inspect_err(|error| tracing::debug!(%error, "the status files are looked at every second instead"))
-                .ok();
-        }
-        let known = *stamps.lock().unwrap_or_else(PoisonError::into_inner);
-        for file in [StatusFile::State, StatusFile::Inbox] {
-            let path = match file {
-                StatusFile::State => folder.state_file(),
-                StatusFile::Inbox => folder.inbox_file(),
-            };
-            let is_stale = is_told && file == StatusFile::State;
-            if is_stale || FileVersion::of(&path) != known[file as usize] {
-                projector.recheck(file).await;
-            }
-        }
-    }
-}
-
-fn watched(folder: &Path, sender: mpsc::Sender<()>) -> notify::Result<notify::RecommendedWatcher> {
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        let names = [StatusFile::State.to_string(), StatusFile::Inbox.to_string()];
-        let is_ours =
-            |path: &PathBuf| path.file_name().is_some_and(|name| names.iter().any(|known| name == known.as_str()));
-        if let Ok(event) = event
-            && !matches!(event.kind, EventKind::Access(_))
-            && event.paths.iter().any(is_ours)
-        {
-            // A full queue holds a notice already.
-            sender.try_send(()).unwrap_or_default();
-        }
-    })?;
-    watcher.watch(folder, RecursiveMode::NonRecursive)?;
-    Ok(watcher)
 }

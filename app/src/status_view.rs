@@ -8,7 +8,7 @@ use crate::spec_sections::{self, Numbers};
 use crate::state_file::StatusFolder;
 use hatchery_core::World;
 use hatchery_core::status::quest_view::{self, QuestView};
-use hatchery_core::status::{Document, Path as Place};
+use hatchery_core::status::{Path as StatusPath, StatusDocument};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
@@ -44,11 +44,11 @@ impl StatusView {
     }
 
     /// The document.
-    pub fn shown(&self, world: &World) -> Document {
+    pub fn shown(&self, world: &World) -> StatusDocument {
         let mut shown = quest_view::shown(world);
         if let Some(section) = shown.words(SECTION)
             && shown.words(NUMBER).is_none()
-            && QuestView::owner(world, &Place::field(SECTION)).is_some()
+            && QuestView::owner(world, &StatusPath::field(SECTION)).is_some()
             && let Some(number) = self.number(&section)
         {
             shown.set(NUMBER, number.as_str());

@@ -6,8 +6,9 @@ use crate::glance::Glance;
 use crate::project::Project;
 use crate::state_file::{StatusFolder, read_bounded};
 use hatchery_core::idea_inbox::{IdeaInbox, ItemStatus};
+use hatchery_core::status::foreign;
 use hatchery_core::status::view::{ChunkProgress, Share};
-use hatchery_core::status::{Document, MAX_DOCUMENT_BYTES, Path as Place};
+use hatchery_core::status::{MAX_DOCUMENT_BYTES, Path as StatusPath, StatusDocument};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,7 @@ const DIM: &str = "2";
 
 /// What the terminal program says about its session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Session {
+pub struct StatusLineInput {
     pub folder: Option<PathBuf>,
     /// Percent of the context window in use.
     pub context: Option<f64>,
@@ -44,7 +45,7 @@ pub struct Facts {
     pub has_spec: bool,
     /// True if the folder has more than what Hatchery puts there.
     pub uses_fctry: bool,
-    pub state: Document,
+    pub state: StatusDocument,
     /// Why the state cannot be shown.
     pub trouble: Option<&'static str>,
     pub pending_ideas: usize,
@@ -54,11 +55,11 @@ pub struct Facts {
     pub project: Option<Project>,
 }
 
-impl Session {
+impl StatusLineInput {
     /// Reads the JSON that Claude Code writes to a status line's standard input. Whatever cannot be read is left out.
     pub fn read(text: &str) -> Self {
-        let Ok(session) = Document::parse(text) else { return Self::default() };
-        let at = |path: &str| session.get(&path.parse::<Place>().ok()?);
+        let Ok(session) = StatusDocument::parse(text) else { return Self::default() };
+        let at = |path: &str| session.get(&path.parse::<StatusPath>().ok()?);
         let folder =
             ["workspace.current_dir", "cwd"].iter().find_map(|path| at(path)?.words().filter(|it| !it.is_empty()));
         let context = at("context_window.used_percentage").and_then(|used| used.text().parse::<f64>().ok());
@@ -68,7 +69,7 @@ impl Session {
 
 impl Facts {
     /// Looks at the project that a folder belongs to.
-    pub fn gather(session: &Session, current: &Path) -> Self {
+    pub fn gather(session: &StatusLineInput, current: &Path) -> Self {
         let start = session.folder.as_deref().unwrap_or(current);
         let marked = |folder: &&Path| [".fctry", ".hatchery", ".git"].iter().any(|mark| folder.join(mark).exists());
         let root = start.ancestors().find(marked).unwrap_or(start);
@@ -77,16 +78,22 @@ impl Facts {
         let status_root = linked.as_ref().map_or(root, Project::root);
         let folder = StatusFolder::of(status_root);
         let project = Project::find(status_root).ok();
-        let (state, trouble) = match read_bounded(&folder.state_file(), MAX_DOCUMENT_BYTES) {
-            Ok(None) => (Document::default(), None),
-            Ok(Some(bytes)) => match Document::parse(&String::from_utf8_lossy(&bytes)) {
+        let (mut state, trouble) = match read_bounded(&folder.state_file(), MAX_DOCUMENT_BYTES) {
+            Ok(None) => (StatusDocument::default(), None),
+            Ok(Some(bytes)) => match StatusDocument::parse(&String::from_utf8_lossy(&bytes)) {
                 Ok(state) => (state, None),
-                Err(_) => (Document::default(), Some("state.json is damaged")),
+                Err(_) => (StatusDocument::default(), Some("state.json is damaged")),
             },
-            Err(_) => (Document::default(), Some("state.json cannot be read")),
+            Err(_) => (StatusDocument::default(), Some("state.json cannot be read")),
         };
-        let config =
-            small(&folder.path().join("config.json")).and_then(|text| Document::parse(&text).ok()).unwrap_or_default();
+        if foreign::lacks_run(&state)
+            && let Some(kept) = project.as_ref().and_then(|project| StatusFolder::of_project(project).noted_run())
+        {
+            foreign::restore(&mut state, &kept);
+        }
+        let config = small(&folder.path().join("config.json"))
+            .and_then(|text| StatusDocument::parse(&text).ok())
+            .unwrap_or_default();
         let version = |name: &str| config.get(&format!("versions.{name}.current").parse().ok()?)?.words();
         let inbox = read_bounded(&folder.inbox_file(), MAX_DOCUMENT_BYTES).ok().flatten();
         let inbox = inbox.and_then(|bytes| IdeaInbox::parse(&String::from_utf8_lossy(&bytes)).ok()).unwrap_or_default();
@@ -174,9 +181,9 @@ impl Facts {
             let number = section.number.map(|number| format!(" ({})", shown(&number))).unwrap_or_default();
             ink.paint(MAGENTA, &format!("{}{number}", shown(&section.alias)))
         }));
-        row.extend(state.scenario_score().map(|score| match score.done {
-            0 => ink.paint(DIM, &format!("✓ {}", score.total)),
-            _ => ink.paint(colour_of(score), &format!("✓ {}/{}", score.done, score.total)),
+        row.extend(state.scenario_score().map(|score| {
+            let ink_of = if score.done == 0 { DIM } else { colour_of(score) };
+            ink.paint(ink_of, &format!("✓ {}/{}", score.done, score.total))
         }));
         row.extend(
             state.readiness().map(|ready| ink.paint(colour_of(ready), &format!("◆ {}/{}", ready.done, ready.total))),

@@ -250,12 +250,17 @@ impl fmt::Debug for StoreUrl {
 
 /// Opens a store and brings its schema up to date. `runtime` drives the connections of the shared store.
 pub fn open(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn Store>, StoreError> {
-    let store: Arc<dyn Store> = match url {
-        StoreUrl::Sqlite(path) => Arc::new(sqlite::Sqlite::open(path)?),
-        StoreUrl::Postgres(url) => Arc::new(postgres::Postgres::open(url, runtime.clone())?),
-    };
+    let store = open_as_is(url, runtime)?;
     store.migrate()?;
     Ok(store)
+}
+
+/// The same for reading: the schema stays as it is, because a daemon may be starting.
+pub fn open_as_is(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(match url {
+        StoreUrl::Sqlite(path) => Arc::new(sqlite::Sqlite::open(path)?),
+        StoreUrl::Postgres(url) => Arc::new(postgres::Postgres::open(url, runtime.clone())?),
+    })
 }
 
 /// The state of a store, from [`inspect`].

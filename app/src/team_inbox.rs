@@ -5,13 +5,12 @@
 //! The reader changes nothing: the log remembers which entries were taken in, so an entry counts once, however the file changes.
 
 use crate::blocking::blocking;
-use crate::clock;
 use crate::config::{self, is_file_name};
 use crate::engine::{Handle, SubmitError};
 use crate::shared_file::{self, Durability};
 use crate::team_outbox::Posted;
 use hatchery_core::seat::{MAX_REPLIES, Mode, SeatRefusal};
-use hatchery_core::{Command, Refusal, Timestamp};
+use hatchery_core::{Command, Refusal};
 use notify::{RecursiveMode, Watcher as _};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -27,44 +26,90 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// A lock that was not touched for so long was left behind by a process that is gone. The CLI's own limit.
 const LOCK_STALE: Duration = Duration::from_secs(10);
-/// How often the human's inbox is looked at, because notices of changes may be lost.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// An entry that nobody has read for so long will not be read. Agents that read their inbox do so within about a second, or at the end of
-/// a turn.
-const UNREAD_MS: i64 = 60_000;
 /// A file that was changed so recently may change again without another time of change: it is looked at once more.
 const SETTLED_AFTER: Duration = Duration::from_secs(1);
 /// How many of the newest entries of an inbox are looked at. The log remembers twice as many, so none of them is taken in twice.
 const MAX_ENTRIES: usize = MAX_REPLIES / 2;
 /// The longest name of a sender, in characters.
 const MAX_FROM_CHARS: usize = 200;
+/// The inbox of the lead, as the CLI calls it.
+const LEAD_INBOX: &str = "team-lead";
 /// How much of a message is its summary, in characters.
 const SUMMARY_CHARS: usize = 80;
 
 /// Writes a message into the inbox of an agent of the team, unless it is there.
 pub async fn send_once(settings: &config::Seats, posted: &Posted) -> io::Result<()> {
-    let path = inbox(settings, &posted.name)?;
-    let Posted { from, text, timestamp, .. } = posted;
-    let summary: String = text.chars().take(SUMMARY_CHARS).collect();
-    let entry = json!({ "from": from, "text": text, "summary": summary, "timestamp": timestamp, "read": false });
+    let path = agent_inbox(settings, &posted.name)?;
+    let entry = entry_of(posted);
     blocking(move || append(&path, entry)).await
 }
 
-/// Whether an agent can be reached by its inbox: there is a team, the agent's name can be a file's, and the agent reads its inbox. Agents
-/// of some versions of the CLI do not read it in print mode.
+/// Whether an agent has an inbox: there is a team, and the agent's name can be that of a file.
 pub async fn can_reach(settings: &config::Seats, name: &str) -> bool {
-    let Ok(path) = inbox(settings, name) else { return false };
-    let (human, now) = (settings.human.clone(), clock::now());
-    let look = move || Ok(path.parent().is_some_and(Path::is_dir) && !is_ignored(&read(&path)?, &human, now));
-    blocking(look).await.unwrap_or(false)
+    let Ok(path) = agent_inbox(settings, name) else { return false };
+    blocking(move || Ok(path.parent().is_some_and(Path::is_dir) && read(&path).is_ok())).await.unwrap_or(false)
 }
 
-/// Whether something that we have written has been in an inbox for long, and nobody has read it.
-fn is_ignored(entries: &[Value], human: &str, now: Timestamp) -> bool {
-    let ours = |entry: &&Value| entry["from"].as_str().is_some_and(|from| from.eq_ignore_ascii_case(human));
-    let unread = entries.iter().filter(ours).filter(|entry| entry["read"] != true);
-    let written = unread.filter_map(|entry| entry["timestamp"].as_str()?.parse::<jiff::Timestamp>().ok());
-    written.map(|at| now.0.saturating_sub(at.as_millisecond())).any(|age_ms| age_ms > UNREAD_MS)
+/// What has become of a message in an inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InboxState {
+    Unread,
+    Read,
+    /// Some versions of the CLI take out what they have read.
+    Nowhere,
+}
+
+/// Looks for a message in the inbox of its agent.
+pub async fn find(settings: &config::Seats, posted: &Posted) -> io::Result<InboxState> {
+    let (path, entry) = (agent_inbox(settings, &posted.name)?, entry_of(posted));
+    blocking(move || Ok(found(&read(&path)?, &entry))).await
+}
+
+/// Takes a message out of the inbox of its agent if it is unread, and says what it was.
+pub async fn withdraw(settings: &config::Seats, posted: &Posted) -> io::Result<InboxState> {
+    let (path, entry) = (agent_inbox(settings, &posted.name)?, entry_of(posted));
+    let take_out = move || {
+        if !path.try_exists()? {
+            return Ok(InboxState::Nowhere);
+        }
+        let _lock = InboxLock::acquire(&path)?;
+        let mut entries = read(&path)?;
+        let found = found(&entries, &entry);
+        if found == InboxState::Unread {
+            entries.retain(|other| !is_same(other, &entry));
+            shared_file::replace(&path, &serde_json::to_vec_pretty(&entries)?, Durability::Synced)?;
+        }
+        Ok(found)
+    };
+    blocking(take_out).await
+}
+
+fn found(entries: &[Value], entry: &Value) -> InboxState {
+    match entries.iter().find(|other| is_same(other, entry)) {
+        None => InboxState::Nowhere,
+        Some(entry) if entry["read"] == true => InboxState::Read,
+        Some(_) => InboxState::Unread,
+    }
+}
+
+fn entry_of(posted: &Posted) -> Value {
+    let Posted { from, text, timestamp, .. } = posted;
+    let summary: String = text.chars().take(SUMMARY_CHARS).collect();
+    json!({ "from": from, "text": text, "summary": summary, "timestamp": timestamp, "read": false })
+}
+
+/// The same words at the same time are the same entry.
+fn is_same(one: &Value, other: &Value) -> bool {
+    one["timestamp"].is_string() && ["from", "text", "timestamp"].iter().all(|field| one[field] == other[field])
+}
+
+/// The inbox of an agent. One that is called like the human or like the inbox of the lead has none of its own.
+fn agent_inbox(settings: &config::Seats, name: &str) -> io::Result<PathBuf> {
+    let taken = |other: &str| name.to_lowercase() == other.to_lowercase();
+    match taken(&settings.human) || taken(LEAD_INBOX) {
+        true => Err(io::Error::new(ErrorKind::InvalidInput, format!("the inbox `{name}` is not that of an agent"))),
+        false => inbox(settings, name),
+    }
 }
 
 fn inbox(settings: &config::Seats, name: &str) -> io::Result<PathBuf> {
@@ -83,8 +128,7 @@ fn append(path: &Path, entry: Value) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let _lock = InboxLock::acquire(path)?;
     let mut entries = read(path)?;
-    let is_same = |other: &Value| ["from", "text", "timestamp"].iter().all(|field| other[field] == entry[field]);
-    if entry["timestamp"].is_string() && entries.iter().any(is_same) {
+    if entries.iter().any(|other| is_same(other, &entry)) {
         return Ok(());
     }
     entries.push(entry);
@@ -152,14 +196,14 @@ pub async fn keep_reading(settings: config::Seats, handle: Handle, mut closing: 
     let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
     let changed = Arc::new(Notify::new());
     let mut watcher = watcher(&changed);
-    let mut known = None;
+    let mut watched = Vec::new();
     let mut seen = None;
     let mut complaint = None;
     loop {
         // The folder appears with the team, and goes with it. Another team of this name has another folder.
-        let there = FolderId::of(&folder);
-        if there != known {
-            if there.is_some() {
+        let there = concerned(&folder);
+        if there != watched {
+            if there.first().is_some_and(|(first, _)| *first == folder) {
                 let file = path.clone();
                 if let Err(error) = blocking(move || prepare(&file)).await {
                     tracing::warn!(%error, folder = %folder.display(), "the human's inbox cannot be created");
@@ -167,14 +211,16 @@ pub async fn keep_reading(settings: config::Seats, handle: Handle, mut closing: 
             }
             if let Some(watcher) = &mut watcher {
                 // A folder that is gone has taken its watch along, which is no trouble.
-                drop(watcher.unwatch(&folder));
-                if there.is_some()
-                    && let Err(error) = watcher.watch(&folder, RecursiveMode::NonRecursive)
-                {
-                    tracing::warn!(%error, folder = %folder.display(), "the team's inboxes cannot be watched; they are looked at");
+                watched.iter().for_each(|(folder, _): &(PathBuf, FolderId)| drop(watcher.unwatch(folder)));
+                for (folder, _) in &there {
+                    if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
+                        tracing::warn!(%error, folder = %folder.display(), "the team's inboxes cannot be watched; they are looked at");
+                    }
                 }
             }
-            known = there;
+            watched = there;
+            // What has happened before the watch began is not noticed by it.
+            changed.notify_one();
         }
         let look = path.clone();
         let seen_before = seen.clone();
@@ -197,10 +243,17 @@ pub async fn keep_reading(settings: config::Seats, handle: Handle, mut closing: 
         }
         tokio::select! {
             () = changed.notified() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(settings.look_every) => {}
             _ = closing.wait_for(|closing| *closing) => return,
         }
     }
+}
+
+/// The folders in which something may happen to the inboxes: their own, if it is there, and the nearest one above it, in which it appears
+/// or is made anew.
+fn concerned(folder: &Path) -> Vec<(PathBuf, FolderId)> {
+    let known = |folder: &Path| Some((folder.to_owned(), FolderId::of(folder)?));
+    known(folder).into_iter().chain(folder.ancestors().skip(1).find_map(known)).collect()
 }
 
 /// What tells a folder from one that is made anew in its place.
@@ -333,6 +386,8 @@ fn is_notice(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
+    use crate::team_outbox::PostStage;
 
     fn settings(teams: &Path) -> config::Seats {
         let toml = format!("[seats]\nteam = 'crew'\nteams = '{}'", teams.display());
@@ -347,6 +402,8 @@ mod tests {
             text: text.into(),
             timestamp: clock::written(clock::now()),
             after: hatchery_core::EventId::START,
+            message: None,
+            stage: PostStage::Said,
         };
         send_once(settings, &posted).await?;
         // Brought once more, it is the same message.
@@ -374,8 +431,10 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_leads_elsewhere_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["../lyra", "a/b", "", ".hidden"] {
-            assert!(send(&settings(folder.path()), name, "Ada", "x").await.is_err(), "{name}");
+        let settings = settings(folder.path());
+        for name in ["../lyra", "a/b", "", ".hidden", "Human", "human", "team-lead"] {
+            assert!(send(&settings, name, "Ada", "x").await.is_err(), "{name}");
+            assert!(!can_reach(&settings, name).await, "{name}");
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -447,23 +506,38 @@ mod tests {
         assert_eq!(read(&path).unwrap().len(), 1, "what is there stays");
     }
 
-    /// Agents of some versions do not read their inbox. The lead is asked then.
     #[tokio::test]
-    async fn an_inbox_that_nobody_reads_reaches_nobody() {
+    async fn only_what_is_unread_is_withdrawn() {
         let folder = tempfile::tempdir().unwrap();
-        let settings =
-            config::seats_of(&format!("[seats]\nhuman = 'ada'\nteam = 'crew'\nteams = '{}'", folder.path().display()));
+        let settings = settings(folder.path());
+        let posted = |text: &str| Posted {
+            agent: clock::new_agent_id(),
+            name: "Lyra".into(),
+            from: "Ada".into(),
+            text: text.into(),
+            timestamp: "2026-01-01T00:00:00.000Z".into(),
+            after: hatchery_core::EventId::START,
+            message: None,
+            stage: PostStage::Written,
+        };
         assert!(!can_reach(&settings, "Lyra").await, "there is no team");
         let path = folder.path().join("crew/inboxes/lyra.json");
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         assert!(can_reach(&settings, "Lyra").await);
-        send(&settings, "Lyra", "ada", "hello").await.unwrap();
-        assert!(can_reach(&settings, "Lyra").await, "it has just been written");
-        let old = |from: &str, read: bool| json!({ "from": from, "text": "x", "timestamp": "2026-01-01T00:00:00.000Z", "read": read });
-        for (entry, reaches) in [(old("Ada", true), true), (old("kael", false), true), (old("Ada", false), false)] {
-            std::fs::write(&path, json!([entry]).to_string()).unwrap();
-            assert_eq!(can_reach(&settings, "Lyra").await, reaches, "{entry}");
+        assert_eq!(withdraw(&settings, &posted("one")).await.unwrap(), InboxState::Nowhere);
+        for text in ["one", "two", "three"] {
+            send_once(&settings, &posted(text)).await.unwrap();
         }
+        let mut entries = read(&path).unwrap();
+        entries[1]["read"] = json!(true);
+        entries.push(json!({ "from": "kael", "text": "one" }));
+        std::fs::write(&path, json!(entries).to_string()).unwrap();
+        assert_eq!(find(&settings, &posted("one")).await.unwrap(), InboxState::Unread);
+        assert_eq!(withdraw(&settings, &posted("one")).await.unwrap(), InboxState::Unread);
+        assert_eq!(withdraw(&settings, &posted("one")).await.unwrap(), InboxState::Nowhere, "it was taken out");
+        assert_eq!(withdraw(&settings, &posted("two")).await.unwrap(), InboxState::Read);
+        let left: Vec<Value> = read(&path).unwrap().iter().map(|entry| entry["text"].clone()).collect();
+        assert_eq!(left, ["two", "three", "one"], "what is not ours stays");
     }
 
     /// The state that a file has when nothing was written for a while.

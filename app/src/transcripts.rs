@@ -7,8 +7,8 @@
 
 mod scan;
 
-pub(crate) use scan::{Place, first_line};
-pub use scan::{Said, Transcript};
+pub(crate) use scan::{LineSpan, first_line};
+pub use scan::{Transcript, TranscriptMessage};
 
 use crate::processes;
 use hatchery_core::Timestamp;

@@ -16,15 +16,19 @@ const IMPORT_BYTES: usize = 32 << 20;
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Imported {
+pub struct ImportCount {
     /// Events that the store had already, unchanged.
     pub known: u64,
     pub added: u64,
 }
 
 /// Imports an export. The store must be empty, or have the beginning of the same log.
-pub fn import(store: &dyn Store, input: &mut dyn BufRead, progress: &mut dyn FnMut(u64)) -> Result<Imported, Report> {
-    let mut imported = Imported::default();
+pub fn import(
+    store: &dyn Store,
+    input: &mut dyn BufRead,
+    progress: &mut dyn FnMut(u64),
+) -> Result<ImportCount, Report> {
+    let mut imported = ImportCount::default();
     let head = store.head().context("the log cannot be read")?;
     let mut world = World::default();
     let mut rows = Vec::with_capacity(IMPORT_ROWS);

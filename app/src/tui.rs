@@ -24,6 +24,7 @@ mod finder;
 mod flow;
 #[cfg(test)]
 mod hands;
+mod here;
 mod keys;
 mod live;
 mod look;

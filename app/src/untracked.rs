@@ -4,7 +4,7 @@ use crate::project::Project;
 use crate::report::Report;
 use crate::spec_sections::{self, Heading};
 use crate::status_door::StatusDoor;
-use hatchery_core::status::{Document, StatusChange};
+use hatchery_core::status::{StatusChange, StatusDocument};
 use std::io::Read as _;
 use std::path::{Component, Path};
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ pub fn record(door: &StatusDoor, project: &Path) -> Result<ExitCode, Report> {
 
 /// The file of a hook's message, below the project, if it is somebody's work.
 fn written_file(message: &str, project: &Path) -> Option<String> {
-    let message = Document::parse(message).ok()?;
+    let message = StatusDocument::parse(message).ok()?;
     let at = |path: &str| message.get(&path.parse().ok()?)?.words();
     let written = at("tool_input.file_path").or_else(|| at("tool_input.notebook_path"))?;
     let file = Path::new(&written);
@@ -59,8 +59,8 @@ fn below_worktree<'a>(file: &'a Path, project: &Path) -> Option<&'a Path> {
 /// The heading above the first place that names the file.
 fn section_of(spec: &str, file: &str) -> Option<Heading> {
     let mut last = None;
-    for line in spec.lines() {
-        match Heading::read(line).filter(|heading| heading.level > 1) {
+    for (line, heading) in spec_sections::lines(spec) {
+        match heading.filter(|heading| heading.level > 1) {
             Some(heading) => last = Some(heading),
             None if names(line, file) => return last,
             None => {}

@@ -1,25 +1,46 @@
 //! The agents in a `[WAKE AGENTS]` message of a client that keeps the identities itself. Such clients write XML by hand, so it is read
 //! leniently: what cannot be read is passed over.
 
-use hatchery_core::seat::{Born, Document, Fields, Position, SEATS, Status, Vital};
+use hatchery_core::seat::{Born, Fields, Position, SEATS, SeatDocument, SeatStatus, Vital};
+use std::collections::BTreeSet;
 
 /// The documents of the agents in a message that have a soul. Of two for one seat the first counts.
-pub fn documents(message: &str) -> Vec<Document> {
-    let mut found: Vec<Document> = Vec::new();
-    let mut rest = message;
-    while let Some((_, from)) = rest.split_once("<agent ").filter(|_| found.len() < usize::from(SEATS)) {
-        let (element, after) = from.split_once("</agent>").unwrap_or((from, ""));
-        rest = after;
-        let new = document(element).filter(|new| found.iter().all(|known| known.position != new.position));
-        found.extend(new);
+pub fn documents(message: &str) -> Vec<SeatDocument> {
+    let mut found: Vec<SeatDocument> = Vec::new();
+    for new in elements(message).filter_map(document) {
+        if found.iter().all(|known| known.position != new.position) {
+            found.push(new);
+        }
+        debug_assert!(found.len() <= usize::from(SEATS));
     }
     found
 }
 
-fn document(element: &str) -> Option<Document> {
-    let head = head(element);
+/// The seats that a message names.
+pub fn positions(message: &str) -> Vec<Position> {
+    let named: BTreeSet<Position> = elements(message).filter_map(|element| position(head(element))).collect();
+    named.into_iter().collect()
+}
+
+/// What stands in each `<agent …>` element, with its attributes.
+fn elements(message: &str) -> impl Iterator<Item = &str> {
+    let mut rest = message;
+    std::iter::from_fn(move || {
+        let (_, from) = rest.split_once("<agent ")?;
+        let (element, after) = from.split_once("</agent>").unwrap_or((from, ""));
+        rest = after;
+        Some(element)
+    })
+}
+
+fn position(head: &str) -> Option<Position> {
     let number = attribute(head, "position").or_else(|| attribute(head, "gridPosition"))?;
-    let position = Position::new(number.trim().parse().ok()?).filter(|position| *position != Position::LEAD)?;
+    Position::new(number.trim().parse().ok()?).filter(|position| *position != Position::LEAD)
+}
+
+fn document(element: &str) -> Option<SeatDocument> {
+    let head = head(element);
+    let position = position(head)?;
     let (before, soul) = element.split_once("<soul>")?;
     let (soul, _) = soul.split_once("</soul>")?;
     let soul = unescaped(soul.trim());
@@ -32,8 +53,8 @@ fn document(element: &str) -> Option<Document> {
         gender: found("gender"),
         ..Fields::default()
     };
-    let vital = Vital { status: Status::Sleeping, ..Vital::default() };
-    (!soul.is_empty()).then(|| Document { position, vital, births: vec![Born { soul: Some(soul.into()), fields }] })
+    let vital = Vital { status: SeatStatus::Sleeping, ..Vital::default() };
+    (!soul.is_empty()).then(|| SeatDocument { position, vital, births: vec![Born { soul: Some(soul.into()), fields }] })
 }
 
 /// The attributes: up to the first `>` that is in no quotes.
@@ -98,6 +119,8 @@ mod tests {
         let fields = &found[0].births[0].fields;
         assert_eq!((fields.color.as_deref(), fields.color_name.as_deref()), (Some("#fff"), Some("a > b")));
         assert_eq!(documents("[WAKE AGENTS]"), []);
+        let named: Vec<u8> = positions(message).into_iter().map(Position::number).collect();
+        assert_eq!((named, positions("[WAKE AGENTS]")), (vec![0, 1, 2, 8], Vec::new()));
     }
 
     #[test]

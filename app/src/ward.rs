@@ -15,10 +15,11 @@ use crate::blocking::blocking;
 use crate::folder_watch::FolderWatcher;
 use crate::harness::clean;
 use crate::held_process::{HeldProcess, LAUNCH_TIMEOUT, ProcessState, ProcessWatch, millis};
+use crate::no_links;
 use crate::processes;
 use crate::project::Project;
 use crate::run_folder::{self, ATTEMPT_MARK, Ended, Launch, LaunchKind, RunFolder, StoppedBy};
-use crate::worktree::{NameError, Place};
+use crate::worktree::{NameError, WorktreeName};
 use hatchery_core::QuestId;
 use hatchery_core::outcome::Exit;
 use hatchery_core::quest::StepId;
@@ -108,7 +109,7 @@ impl Ward {
     /// The `number`th ward of a step.
     pub fn of(program: PathBuf, project: &Project, quest: &str, step: &str, number: u32) -> Result<Self, NameError> {
         // Names are checked before they become a path.
-        let place = Place::step(quest, step)?;
+        let place = WorktreeName::step(quest, step)?;
         let wards = project.data().join("quests").join(place.slug()).join("wards");
         let folder = RunFolder::at(wards.join(format!("{step}-{number}")));
         Ok(Self { process: HeldProcess::new(program, folder) })
@@ -159,7 +160,7 @@ impl Ward {
     }
 
     pub fn output(&self) -> io::Result<String> {
-        let bytes = std::fs::read(self.output_file());
+        let bytes = no_links::read(&self.output_file());
         match bytes {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
             other => Ok(String::from_utf8_lossy(&other?).into_owned()),
@@ -276,7 +277,7 @@ impl Ward {
             env,
             folder: job.folder.clone(),
             first_lines: Vec::new(),
-            answer_awaited: None,
+            answers_awaited: Vec::new(),
         }
     }
 }

@@ -31,7 +31,7 @@ pub use branch::{BranchContent, Taken, Taking};
 pub use changes::{ChangeKind, ChangedFile, Changes, Comparison, FileDiff};
 pub use hold::ALL_WORKTREES;
 pub use join::Join;
-pub use names::{NameError, Place, RescueName, WORKTREES};
+pub use names::{NameError, RescueName, WORKTREES, WorktreeName};
 pub use prepare::Preparation;
 pub use rescue::{Rescued, Restored};
 
@@ -131,7 +131,7 @@ pub struct Repository {
 /// The worktree of a trunk or of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
-    place: Place,
+    place: WorktreeName,
     top: PathBuf,
     folder: PathBuf,
 }
@@ -146,7 +146,7 @@ pub struct Settled {
 }
 
 impl Worktree {
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &WorktreeName {
         &self.place
     }
 
@@ -233,7 +233,7 @@ impl Repository {
     }
 
     /// The worktree of a place, which may not exist yet.
-    pub fn at(&self, place: Place) -> Worktree {
+    pub fn at(&self, place: WorktreeName) -> Worktree {
         let top = self.worktrees().join(place.folder());
         let folder = if self.prefix.as_os_str().is_empty() { top.clone() } else { top.join(&self.prefix) };
         Worktree { place, top, folder }
@@ -241,7 +241,7 @@ impl Repository {
 
     /// The trunk of a quest. Creates it at the user's HEAD if it does not exist.
     pub fn trunk(&self, slug: &str) -> Result<Worktree, WorktreeError> {
-        self.hold(&Place::trunk(slug)?)?.trunk()
+        self.hold(&WorktreeName::trunk(slug)?)?.trunk()
     }
 
     /// A slug for a new quest or agent, after which nothing is called yet.
@@ -264,14 +264,14 @@ impl Repository {
 
     /// Whether a quest has a trunk, the branch with its finished work.
     pub fn has_trunk(&self, slug: &str) -> Result<bool, WorktreeError> {
-        let name = format!("refs/heads/{}^{{commit}}", Place::trunk(slug)?.branch());
+        let name = format!("refs/heads/{}^{{commit}}", WorktreeName::trunk(slug)?.branch());
         let found = self.git(self.project.root()).args(["rev-parse", "--verify", "--quiet", &name]).maybe()?;
         Ok(found.is_some())
     }
 
     /// The worktree of a step. Creates it at the trunk's head if it does not exist.
     pub fn isolate(&self, slug: &str, step: &str) -> Result<Worktree, WorktreeError> {
-        let place = Place::step(slug, step)?;
+        let place = WorktreeName::step(slug, step)?;
         self.hold(&place)?.step(place)
     }
 
@@ -288,7 +288,7 @@ impl Repository {
 
     /// Says that the ward was tried in the trunk of a quest.
     pub fn trial_ended(&self, slug: &str) -> Result<(), WorktreeError> {
-        let trunk = self.at(Place::trunk(slug)?);
+        let trunk = self.at(WorktreeName::trunk(slug)?);
         match trunk.top.join(".git").exists() {
             true => self.ward_ended(&trunk),
             false => Ok(()),
@@ -297,7 +297,7 @@ impl Repository {
 
     /// The by-products in the worktree of a step: what was left out when its work was committed.
     pub fn left_out(&self, slug: &str, step: &str) -> Result<Vec<String>, WorktreeError> {
-        let worktree = self.at(Place::step(slug, step)?);
+        let worktree = self.at(WorktreeName::step(slug, step)?);
         let paths = self.hold(&worktree.place)?.left_out(&worktree)?;
         Ok(paths.iter().map(|path| path.to_string_lossy().into_owned()).collect())
     }
@@ -308,7 +308,7 @@ impl Repository {
     /// The conflict of a file is resolved when the file has no conflict markers. A file that cannot have markers (deleted on one side, or
     /// binary) is resolved by `git add` or `git rm`, or when it no longer exists.
     pub fn bring(&self, slug: &str, step: &str) -> Result<Join, WorktreeError> {
-        let place = Place::step(slug, step)?;
+        let place = WorktreeName::step(slug, step)?;
         let hold = self.hold(&place)?;
         let step = hold.step(place)?;
         hold.bring(&step)
@@ -317,13 +317,13 @@ impl Repository {
     /// Merges a step's commits into the trunk; uncommitted work is not merged. In case of a conflict the trunk stays as it was, and is
     /// merged into the step instead.
     pub fn merge(&self, slug: &str, step: &str) -> Result<Join, WorktreeError> {
-        let place = Place::step(slug, step)?;
+        let place = WorktreeName::step(slug, step)?;
         self.hold(&place)?.merge(place)
     }
 
     /// Whether a step has no commit of its own, and never had one. Uncommitted work does not count.
     pub fn is_empty_step(&self, slug: &str, step: &str) -> Result<bool, WorktreeError> {
-        let place = Place::step(slug, step)?;
+        let place = WorktreeName::step(slug, step)?;
         self.hold(&place)?.is_empty(&place)
     }
 
@@ -335,20 +335,20 @@ impl Repository {
 
     /// Whether a quest has a branch, and nothing on it that the user's has not.
     pub fn has_merged_trunk(&self, slug: &str) -> Result<bool, WorktreeError> {
-        let branch = format!("refs/heads/{}", Place::trunk(slug)?.branch());
+        let branch = format!("refs/heads/{}", WorktreeName::trunk(slug)?.branch());
         let count = self.git(self.project.root()).args(["rev-list", "--count", &branch, "^HEAD"]).maybe()?;
         Ok(count.is_some_and(|count| count.trim() == "0"))
     }
 
     /// Deletes the branch of a quest if the user's HEAD contains all of it.
     pub fn drop_empty_trunk(&self, slug: &str) -> Result<(), WorktreeError> {
-        let place = Place::trunk(slug)?;
+        let place = WorktreeName::trunk(slug)?;
         self.hold(&place)?.drop_empty_trunk(&place)
     }
 
     /// Removes the lock file of a quest that has no worktrees any more.
     pub fn dissolve(&self, slug: &str) -> Result<(), WorktreeError> {
-        self.hold(&Place::trunk(slug)?)?.dissolve()
+        self.hold(&WorktreeName::trunk(slug)?)?.dissolve()
     }
 
     /// All rescued work, sorted by name.
@@ -362,7 +362,7 @@ impl Repository {
         rescue::restore(&hold, name, into)
     }
 
-    fn hold(&self, place: &Place) -> Result<Hold<'_>, WorktreeError> {
+    fn hold(&self, place: &WorktreeName) -> Result<Hold<'_>, WorktreeError> {
         Hold::take(self, place.slug())
     }
 

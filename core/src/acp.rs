@@ -13,20 +13,20 @@ mod tool_call;
 mod usage;
 
 use crate::harness::{Declared, ModelChoice, Reader, WaitingMessage};
-use crate::json_rpc::Message;
+use crate::json_rpc::RpcMessage;
 use crate::output::{FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
 use crate::price::PriceTable;
 use crate::stream_json::fields::Fields;
 use crate::stream_json::{object, outputs_of};
 use crate::usage::{ContextUse, Money, Usage};
-use replay::Replay;
+use replay::SessionReplay;
 use std::sync::Arc;
 use tool_call::ToolCalls;
 
-pub use declared::declared;
+pub use declared::{PROTOCOL_VERSION, declared};
 pub use permission::approval;
-pub use request_id::RequestId;
+pub use request_id::AcpRequestId;
 
 /// The notification that says everything about a turn.
 const UPDATE: &str = "session/update";
@@ -57,7 +57,9 @@ pub struct AcpReader {
     /// The last whole text of the turn.
     answer: Option<String>,
     /// The history that an agent repeats when it loads a session.
-    replay: Replay,
+    replay: SessionReplay,
+    /// The agent has loaded the session. It may still repeat its history.
+    is_loaded: bool,
     /// The agent says beside its answers that its turn has failed.
     has_failed: bool,
 }
@@ -111,62 +113,78 @@ impl AcpReader {
     /// is to be said to it first.
     pub fn new(prices: Arc<PriceTable>, folder: Option<String>, opened: bool, waiting: Option<WaitingMessage>) -> Self {
         let stage = if opened { Stage::Idle } else { Stage::Opening };
-        Self { prices, folder, stage, replay: Replay::new(waiting), ..Self::default() }
+        Self { prices, folder, stage, replay: SessionReplay::new(waiting), ..Self::default() }
     }
 
     fn outputs(&mut self, line: &Fields) -> Vec<Output> {
-        match Message::of(line) {
-            Some(Message::Request { method, id, params }) => self.request(&method, id, &params),
-            Some(Message::Notification { method, params }) if method == UPDATE => {
+        match RpcMessage::of(line) {
+            Some(RpcMessage::Request { method, id, params }) => self.request(&method, id, &params),
+            Some(RpcMessage::Notification { method, params }) if method == UPDATE => {
                 params.object("update").map(|update| self.update(&update)).unwrap_or_default()
             }
-            Some(Message::Answer { id, result, error }) => match RequestId::read(&id) {
+            Some(RpcMessage::Answer { id, result, error }) => match AcpRequestId::read(&id) {
                 Some(id) => self.answer(&id, result, error),
                 None => Vec::new(),
             },
-            Some(Message::Notification { .. }) | None => Vec::new(),
+            Some(RpcMessage::Notification { .. }) | None => Vec::new(),
         }
     }
 
-    fn answer(&mut self, id: &RequestId, result: Option<Fields>, error: Option<Fields>) -> Vec<Output> {
+    fn answer(&mut self, id: &AcpRequestId, result: Option<Fields>, error: Option<Fields>) -> Vec<Output> {
         match (id, error) {
-            (RequestId::Initialize | RequestId::NewSession, Some(error)) => {
+            (AcpRequestId::Initialize | AcpRequestId::NewSession, Some(error)) => {
                 vec![Output::NotReady { why: failure::words(&error) }]
             }
-            (RequestId::LoadSession(_) | RequestId::ForkSession(_), Some(_)) => {
+            (AcpRequestId::LoadSession(_) | AcpRequestId::ResumeSession(_) | AcpRequestId::ForkSession(_), Some(_)) => {
                 let end = TurnEnd { result: TurnResult::SessionUnknown, ..TurnEnd::default() };
                 vec![Output::TurnEnded(end)]
             }
-            (RequestId::Initialize, None) => {
+            (AcpRequestId::Initialize, None) => {
                 let agent = result.as_ref().and_then(|result| result.object("agentInfo"));
                 self.version = agent.and_then(|agent| agent.text("version"));
-                self.declared = result.as_ref().map(declared::of_process).unwrap_or_default();
+                match result.as_ref().map(declared::of_process) {
+                    Some(Ok(declared)) => self.declared = declared,
+                    Some(Err(why)) => return vec![Output::NotReady { why }],
+                    None => {}
+                }
                 Vec::new()
             }
-            (RequestId::NewSession | RequestId::ForkSession(_), None) => {
+            (AcpRequestId::NewSession | AcpRequestId::ForkSession(_), None) => {
                 let Some(result) = result else { return Vec::new() };
                 let Some(session) = result.text("sessionId") else { return Vec::new() };
-                self.open(session, Some(&result))
+                self.take_models(Some(&result));
+                self.open(session)
             }
-            (RequestId::LoadSession(session), None) => {
+            (AcpRequestId::ResumeSession(session), None) => {
+                self.take_models(result.as_ref());
+                self.open(session.clone())
+            }
+            (AcpRequestId::LoadSession(_), None) => {
+                self.is_loaded = true;
+                self.take_models(result.as_ref());
+                Vec::new()
+            }
+            // Agents do not know this request and answer that. Any answer will do.
+            (AcpRequestId::HistoryRepeated(session), _) if self.is_loaded => {
                 let heard = self.replay.heard().filter(|_| self.stage == Stage::Opening).map(|id| Output::Heard { id });
-                let opened = self.open(session.clone(), result.as_ref());
+                let opened = self.open(session.clone());
                 heard.into_iter().chain(opened).collect()
             }
-            (RequestId::ChooseModel(model), None) => {
+            (AcpRequestId::HistoryRepeated(_), _) => Vec::new(),
+            (AcpRequestId::ChooseModel(model), None) => {
                 self.model = Some(model.clone());
                 vec![Output::ModelChosen { model: model.clone() }]
             }
-            (RequestId::ChooseModel(model), Some(error)) => {
+            (AcpRequestId::ChooseModel(model), Some(error)) => {
                 let detail = declared::not_a_model(model, &failure::words(&error), &self.models);
                 let result = TurnResult::Failed { kind: FailureKind::WrongModel, detail };
                 vec![Output::TurnEnded(TurnEnd { result, ..TurnEnd::default() })]
             }
-            (RequestId::Say(message), Some(error)) => {
+            (AcpRequestId::Say(message), Some(error)) => {
                 let failed = failure::of_request(&error);
                 self.turn_ends(message, failed, None)
             }
-            (RequestId::Say(message), None) => {
+            (AcpRequestId::Say(message), None) => {
                 let Some(answer) = result else { return Vec::new() };
                 let said = self.chunks.as_ref().map(|chunks| chunks.text.as_str()).or(self.answer.as_deref());
                 let reason = answer.text("stopReason");
@@ -176,14 +194,18 @@ impl AcpReader {
         }
     }
 
-    fn open(&mut self, session: String, result: Option<&Fields>) -> Vec<Output> {
+    /// What the answer that opens a session says about models.
+    fn take_models(&mut self, answer: Option<&Fields>) {
+        self.model = answer.and_then(declared::model);
+        self.models = answer.map(declared::models).unwrap_or_default();
+        self.declared.model_choice = answer.map_or(ModelChoice::Never, declared::model_choice);
+    }
+
+    fn open(&mut self, session: String) -> Vec<Output> {
         let is_first = self.stage == Stage::Opening;
         // What came before is the history of the session. A reader that begins again has taken it for a turn.
         (self.stage, self.chunks, self.answer) = (Stage::Idle, None, None);
         self.tools = ToolCalls::default();
-        self.model = result.and_then(declared::model);
-        self.models = result.map(declared::models).unwrap_or_default();
-        self.declared.model_choice = result.map_or(ModelChoice::Never, declared::model_choice);
         let declares = Output::Declares(self.declared);
         let (model, version) = (self.model.clone(), self.version.clone());
         let ready = Output::Ready { session, model, version, tools: Vec::new() };

@@ -3,7 +3,7 @@
 
 use crate::build_run::BuildRun;
 use crate::status::view::fields;
-use crate::status::{Document, Json, Kind, Object};
+use crate::status::{Json, Kind, Object, StatusDocument};
 
 /// How many events the document keeps. Readers of the file show a feed, not an archive.
 pub const MAX_EVENTS_IN_DOCUMENT: usize = 1_000;
@@ -127,19 +127,32 @@ impl BuildEvent {
         Ok(Self { id, kind, body: object.to_json() })
     }
 
+    /// An event as another program wrote it into the document. Nothing but its size is checked, because its writer would not be told.
+    /// None if the log cannot take it.
+    pub fn found(given: &Json, id: &str, now: &str) -> Option<Self> {
+        if !is_takeable(given) {
+            return None;
+        }
+        let mut object = given.object()?;
+        let own = id_of(&object);
+        if own.is_none() {
+            object.set("id", id.into());
+        }
+        if object.get("timestamp").is_none() {
+            object.set("timestamp", now.into());
+        }
+        let kind = object.get("kind").and_then(Json::words).unwrap_or_default();
+        Some(Self { id: own.unwrap_or_else(|| id.to_owned()), kind, body: object.to_json() })
+    }
+
     pub fn body(&self) -> &Json {
         &self.body
     }
 
     /// Adds the event to the document. False if it is there already.
-    pub fn record(&self, document: &mut Document) -> bool {
+    pub fn record(&self, document: &mut StatusDocument) -> bool {
         let mut events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
-        // Decoding every event for every new one would take long: only one that has the letters of the id can be the same.
-        let is_this = |event: &Json| {
-            event.text().contains(&self.id)
-                && fields(Some(event)).and_then(|event| event.text("id")).as_deref() == Some(&self.id)
-        };
-        if events.iter().any(is_this) {
+        if events.iter().any(|event| has_id(event.text(), &self.id)) {
             return false;
         }
         events.push(self.body.clone());
@@ -149,7 +162,9 @@ impl BuildEvent {
             && let Some(mut run) = document.field("buildRun").and_then(Json::object)
             && let Some(at) = fields(Some(&self.body)).and_then(|event| event.text("timestamp"))
         {
-            run.set("lastCheckpoint", at.as_str().into());
+            // Times are compared as they are written: RFC 3339 in UTC. An event may be told late.
+            let newest = BuildRun::read(document).and_then(|run| run.last_checkpoint).filter(|known| *known > at);
+            run.set("lastCheckpoint", newest.unwrap_or(at).as_str().into());
             document.set("buildRun", run.to_json());
         }
         true
@@ -158,7 +173,7 @@ impl BuildEvent {
 
 impl ContextHealth {
     /// From the newest context events. `usage` is what the status line was told last.
-    pub fn of(document: &Document, usage: Option<u8>) -> Self {
+    pub fn of(document: &StatusDocument, usage: Option<u8>) -> Self {
         let events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
         let newest = |kind: &str| {
             let kinds = events.iter().rev().filter_map(|event| fields(Some(event)));
@@ -172,9 +187,52 @@ impl ContextHealth {
         Self {
             isolation_mode: mode.unwrap_or_else(|| "standard".into()),
             usage,
-            last_checkpoint: checkpoint.or_else(|| BuildRun::read(document)?.last_checkpoint),
+            last_checkpoint: checkpoint.max(BuildRun::read(document).and_then(|run| run.last_checkpoint)),
         }
     }
+}
+
+/// Whether a document has an event that was given with a time and without an id. Some programs tell an event twice.
+pub(crate) fn has_copy(document: &StatusDocument, given: &Json) -> bool {
+    let Some(given) = given.object().filter(|given| given.get("timestamp").is_some() && id_of(given).is_none()) else {
+        return false;
+    };
+    let events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
+    events.iter().any(|known| known.object().is_some_and(|known| is_copy(&known, &given)))
+}
+
+/// Whether an event without an id is one that is known, to which Hatchery has given an id and perhaps a time.
+pub(crate) fn is_copy(known: &Object, given: &Object) -> bool {
+    let bare = |event: &Object| {
+        let mut event = event.clone();
+        event.remove("id");
+        if given.get("timestamp").is_none() {
+            event.remove("timestamp");
+        }
+        event.to_json()
+    };
+    bare(known) == bare(given)
+}
+
+/// The id of an event. Other programs may number their events.
+pub(crate) fn id_of(event: &Object) -> Option<String> {
+    let id = event.get("id")?;
+    match id.kind() {
+        Kind::Number => Some(id.text().to_owned()),
+        Kind::Null | Kind::Boolean | Kind::Text | Kind::List | Kind::Object => id.words().filter(|id| !id.is_empty()),
+    }
+}
+
+/// Whether the JSON text of an event has this id.
+pub(crate) fn has_id(event: &str, id: &str) -> bool {
+    // Decoding every event for every new one would take long: only one that has the letters of the id can be the same.
+    (!is_plain(id) || event.contains(id))
+        && Json::parse(event).ok().and_then(|event| id_of(&event.object()?)).as_deref() == Some(id)
+}
+
+/// Whether the log takes an event of another program.
+pub(crate) fn is_takeable(event: &Json) -> bool {
+    event.kind() == Kind::Object && event.text().len() <= MAX_EVENT_BYTES
 }
 
 /// Written in JSON as it is, without escapes.

@@ -10,7 +10,7 @@
 
 use crate::dag;
 use crate::status::view::fields;
-use crate::status::{Document, Json, Kind, Object};
+use crate::status::{Json, Kind, Object, StatusDocument};
 use crate::stream_json::fields::Fields;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,6 +22,9 @@ pub const MAX_CHUNKS: usize = 1_000;
 
 /// How often a chunk was tried that is not worked on now. `attempt` is only there while it is.
 const ATTEMPTS: &str = "attempts";
+/// What is known of a chunk from working on it.
+const PAST: [&str; 7] =
+    ["attempt", ATTEMPTS, "startedAt", "completedAt", "failedAt", "specVersionAtBuild", "sectionFingerprints"];
 
 pub type ChunkId = u64;
 
@@ -91,6 +94,26 @@ pub struct BuildRun {
     pub phase: Option<String>,
 }
 
+/// What is done with completed chunks whose sections have changed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ChangedChunks))]
+#[serde(rename_all = "snake_case")]
+pub enum Changed {
+    Rebuild,
+    Keep,
+}
+
+/// What was decided about a run that is resumed.
+#[derive(Clone, Copy, Debug)]
+pub struct ResumeTerms<'a> {
+    /// Completed chunks that are built again.
+    pub rebuild: &'a [ChunkId],
+    /// What is done with the other chunks that are outdated. If nothing is decided, the run is not resumed.
+    pub changed: Option<Changed>,
+    /// The fingerprints of the spec's sections as they are now, by alias.
+    pub sections: &'a BTreeMap<String, String>,
+}
+
 /// What somebody who resumes a build must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {
@@ -112,6 +135,10 @@ pub enum BuildError {
     Unfinished { run: String },
     #[error("the build run {run} is completed, so it cannot be paused")]
     Over { run: String },
+    #[error("the build run {run} is paused, so no chunk can start")]
+    Paused { run: String },
+    #[error("the sections of completed chunks have changed since these were built: {}", listed(chunks))]
+    Outdated { chunks: Vec<ChunkId> },
     #[error("the build run has no chunk {chunk}")]
     NoSuchChunk { chunk: ChunkId },
     #[error("chunk {chunk} is {state}, so it cannot {action}", state = state.name(), action = action.verb())]
@@ -128,6 +155,8 @@ impl BuildError {
             Self::NoRun => "no_build_run",
             Self::Unfinished { .. } => "build_run_unfinished",
             Self::Over { .. } => "build_run_completed",
+            Self::Paused { .. } => "build_run_paused",
+            Self::Outdated { .. } => "chunks_outdated",
             Self::NoSuchChunk { .. } => "no_such_chunk",
             Self::Untimely { .. } => "chunk_untimely",
             Self::Waits { .. } => "chunk_waits",
@@ -141,6 +170,10 @@ impl BuildError {
             Self::NoRun => "`hatchery build plan` approves a plan and begins one",
             Self::Unfinished { .. } => "`hatchery build resume` goes on with it, or starts fresh with `--choose fresh`",
             Self::Over { .. } => "`hatchery build plan` begins another one",
+            Self::Paused { .. } => "`hatchery build resume` goes on with it",
+            Self::Outdated { .. } => {
+                "name those to build again with `rebuild`, and say what to do with the others: `changed` is `rebuild` or `keep`"
+            }
             Self::NoSuchChunk { .. } | Self::Untimely { .. } => {
                 "`hatchery build show` lists the chunks and their states"
             }
@@ -226,7 +259,7 @@ impl Move {
 
 impl BuildRun {
     /// The run of a document. One whose status is missing or unknown counts as running: it must not be lost by a misspelling.
-    pub fn read(document: &Document) -> Option<Self> {
+    pub fn read(document: &StatusDocument) -> Option<Self> {
         let run = fields(document.field("buildRun"))?;
         let status = run.text("status").and_then(|status| RunStatus::parse(&status)).unwrap_or(RunStatus::Running);
         let chunks = run.objects("chunks").iter().zip(1..).map(|(chunk, place)| Chunk::read(chunk, place)).collect();
@@ -273,22 +306,16 @@ impl BuildRun {
         })
     }
 
-    /// The completed chunks whose sections have changed since they were built. Where the fingerprints of the sections are not known, then
-    /// or now, another version of the spec counts as a change; a chunk without fingerprints and version cannot be compared.
+    /// The completed chunks whose sections have changed since they were built. A section that is gone has changed. Where the fingerprint of
+    /// a section is not known, another version of the spec counts as a change; a chunk without fingerprints and version cannot be compared.
     fn outdated(&self, spec_version: Option<&str>, now: &BTreeMap<String, String>) -> Vec<ChunkId> {
         let differs = |chunk: &&Chunk| {
-            let compared: Vec<bool> = chunk
-                .sections
-                .iter()
-                .filter_map(|alias| Some(chunk.fingerprints.get(alias)? != now.get(alias)?))
-                .collect();
+            let known = || chunk.sections.iter().filter_map(|alias| Some((alias, chunk.fingerprints.get(alias)?)));
+            let one_differs = !now.is_empty() && known().any(|(alias, then)| now.get(alias) != Some(then));
+            let all_known = !now.is_empty() && !chunk.sections.is_empty() && known().count() == chunk.sections.len();
             let built_from = chunk.spec_version.as_deref().or(self.spec_version.as_deref());
             let other_version = built_from.zip(spec_version).is_some_and(|(then, now)| then != now);
-            let changed = match chunk.sections.is_empty() || compared.len() < chunk.sections.len() {
-                true => other_version,
-                false => compared.contains(&true),
-            };
-            chunk.state == ChunkState::Completed && changed
+            chunk.state == ChunkState::Completed && (one_differs || (!all_known && other_version))
         };
         self.chunks.iter().filter(differs).map(|chunk| chunk.id).collect()
     }
@@ -315,7 +342,13 @@ impl Chunk {
 }
 
 /// Begins a run with an approved plan. An unfinished run is only replaced if `fresh` is set.
-pub fn approve(document: &mut Document, plan: &Json, run: &str, fresh: bool, now: &str) -> Result<(), BuildError> {
+pub fn approve(
+    document: &mut StatusDocument,
+    plan: &Json,
+    run: &str,
+    fresh: bool,
+    now: &str,
+) -> Result<(), BuildError> {
     if let Some(known) = BuildRun::read(document).filter(|run| run.status != RunStatus::Completed && !fresh) {
         return Err(BuildError::Unfinished { run: known.id });
     }
@@ -330,6 +363,10 @@ pub fn approve(document: &mut Document, plan: &Json, run: &str, fresh: bool, now
         let mut chunk = chunk.object().ok_or_else(|| bad(format!("chunk {id} is {}, not an object", chunk.kind())))?;
         if chunk.get("name").and_then(Json::words).is_none_or(|name| name.trim().is_empty()) {
             return Err(bad(format!("chunk {id} has no name")));
+        }
+        // A plan may be a copy of an older run.
+        for past in PAST {
+            chunk.remove(past);
         }
         chunk.set("id", json!(id).into());
         chunk.set("status", "planned".into());
@@ -368,9 +405,9 @@ pub fn approve(document: &mut Document, plan: &Json, run: &str, fresh: bool, now
     Ok(())
 }
 
-/// Moves a chunk on, and the run with it: it is completed with its last chunk, and partial if nothing is left but failures.
+/// Moves a chunk on, and the run with it: it is cleared when its last chunk is completed, and partial if nothing is left but failures.
 pub fn move_chunk(
-    document: &mut Document,
+    document: &mut StatusDocument,
     id: ChunkId,
     action: Move,
     fingerprints: &BTreeMap<String, String>,
@@ -380,8 +417,13 @@ pub fn move_chunk(
     let chunk = run.chunk(id).ok_or(BuildError::NoSuchChunk { chunk: id })?;
     let state = chunk.state.after(action).ok_or(BuildError::Untimely { chunk: id, state: chunk.state, action })?;
     let open = run.open_dependencies(chunk);
-    if matches!(action, Move::Start | Move::Retry) && !open.is_empty() {
-        return Err(BuildError::Waits { chunk: id, open });
+    if matches!(action, Move::Start | Move::Retry) {
+        if run.status == RunStatus::Paused {
+            return Err(BuildError::Paused { run: run.id });
+        }
+        if !open.is_empty() {
+            return Err(BuildError::Waits { chunk: id, open });
+        }
     }
     let of_chunk = |(alias, _): &(&String, &String)| chunk.sections.contains(alias);
     let known: BTreeMap<&String, &String> = fingerprints.iter().filter(of_chunk).collect();
@@ -402,7 +444,7 @@ pub fn move_chunk(
 }
 
 /// Pauses a run that has something left to do.
-pub fn pause(document: &mut Document) -> Result<(), BuildError> {
+pub fn pause(document: &mut StatusDocument) -> Result<(), BuildError> {
     let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
     match run.status {
         RunStatus::Completed => return Err(BuildError::Over { run: run.id }),
@@ -411,16 +453,24 @@ pub fn pause(document: &mut Document) -> Result<(), BuildError> {
     Ok(())
 }
 
-fn set_status(document: &mut Document, status: RunStatus) {
+fn set_status(document: &mut StatusDocument, status: RunStatus) {
     edit_run(document, |run| run.set("status", status.name().into()));
 }
 
-/// Goes on with a run in a new session: interrupted chunks, failed ones and those in `rebuild` go back to the plan.
-pub fn resume(document: &mut Document, rebuild: &[ChunkId], now: &str) -> Result<Resume, BuildError> {
+/// Goes on with a run in a new session: interrupted chunks, failed ones and those that are built again go back to the plan.
+pub fn resume(document: &mut StatusDocument, terms: &ResumeTerms<'_>, now: &str) -> Result<(), BuildError> {
     let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
-    if let Some(unknown) = rebuild.iter().find(|id| run.chunk(**id).is_none()) {
+    if let Some(unknown) = terms.rebuild.iter().find(|id| run.chunk(**id).is_none()) {
         return Err(BuildError::NoSuchChunk { chunk: *unknown });
     }
+    let version = document.words("specVersion");
+    let outdated = run.outdated(version.as_deref(), terms.sections).into_iter();
+    let undecided: Vec<ChunkId> = outdated.filter(|id| !terms.rebuild.contains(id)).collect();
+    let rebuild: Vec<ChunkId> = match terms.changed {
+        None if !undecided.is_empty() => return Err(BuildError::Outdated { chunks: undecided }),
+        None | Some(Changed::Keep) => terms.rebuild.to_vec(),
+        Some(Changed::Rebuild) => terms.rebuild.iter().copied().chain(undecided).collect(),
+    };
     for chunk in &run.chunks {
         let again = match chunk.state {
             ChunkState::Completed => rebuild.contains(&chunk.id),
@@ -433,18 +483,16 @@ pub fn resume(document: &mut Document, rebuild: &[ChunkId], now: &str) -> Result
     }
     set_status(document, RunStatus::Running);
     settle(document);
-    let version = document.words("specVersion");
-    let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
-    run.resume(version.as_deref(), &BTreeMap::new()).ok_or(BuildError::NoRun)
+    Ok(())
 }
 
 /// Forgets the run.
-pub fn clear(document: &mut Document) {
+pub fn clear(document: &mut StatusDocument) {
     document.clear("buildRun");
     document.clear("chunkProgress");
 }
 
-fn edit_run(document: &mut Document, change: impl FnOnce(&mut Object)) {
+fn edit_run(document: &mut StatusDocument, change: impl FnOnce(&mut Object)) {
     if let Some(mut run) = document.field("buildRun").and_then(Json::object) {
         change(&mut run);
         document.set("buildRun", run.to_json());
@@ -504,14 +552,19 @@ fn unset(chunk: &mut Object, names: &[&str]) {
     }
 }
 
-/// Brings the run's status and the progress up to date with its chunks.
-fn settle(document: &mut Document) {
+/// Brings the run's status and the progress up to date with its chunks. A run whose chunks are all completed is over, and is cleared.
+fn settle(document: &mut StatusDocument) {
     if let Some(run) = BuildRun::read(document) {
-        let all = |wanted: fn(&ChunkState) -> bool| run.chunks.iter().all(|chunk| wanted(&chunk.state));
+        // A failed chunk is over, and those that depend on it cannot begin.
+        let is_stuck = |chunk: &Chunk| match chunk.state {
+            ChunkState::Completed | ChunkState::Failed { .. } => true,
+            ChunkState::Planned { .. } => !run.open_dependencies(chunk).is_empty(),
+            ChunkState::Active { .. } | ChunkState::Retrying { .. } => false,
+        };
         let status = match run.status {
             status if run.chunks.is_empty() => status,
-            _ if all(|state| *state == ChunkState::Completed) => RunStatus::Completed,
-            _ if all(|state| matches!(state, ChunkState::Completed | ChunkState::Failed { .. })) => RunStatus::Partial,
+            _ if run.chunks.iter().all(|chunk| chunk.state == ChunkState::Completed) => return clear(document),
+            _ if run.chunks.iter().all(is_stuck) => RunStatus::Partial,
             RunStatus::Paused => RunStatus::Paused,
             RunStatus::Running | RunStatus::Partial | RunStatus::Completed => RunStatus::Running,
         };
@@ -521,7 +574,7 @@ fn settle(document: &mut Document) {
 }
 
 /// `chunkProgress`, from the chunks. It is cleared when the build is completed.
-pub(crate) fn show_progress(document: &mut Document) {
+pub(crate) fn show_progress(document: &mut StatusDocument) {
     match BuildRun::read(document) {
         Some(run) if run.status != RunStatus::Completed => document.set("chunkProgress", progress(&run)),
         _ => document.clear("chunkProgress"),

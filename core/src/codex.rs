@@ -1,7 +1,7 @@
 //! Reads the output of `codex app-server`, line by line, into [`Output`]s. It is JSON-RPC without the version field: answers to our
 //! requests, notifications, and requests of codex.
 //!
-//! The ids of our requests say what was asked ([`RequestId`]), so any reader understands any answer. Unknown methods and kinds of
+//! The ids of our requests say what was asked ([`CodexRequestId`]), so any reader understands any answer. Unknown methods and kinds of
 //! items are skipped, because new versions bring new ones all the time. Only a line that is not JSON is an error.
 
 mod command_line;
@@ -14,7 +14,7 @@ mod tally;
 
 use crate::Timestamp;
 use crate::harness::Reader;
-use crate::json_rpc::Message;
+use crate::json_rpc::RpcMessage;
 use crate::output::{FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
 use crate::price::PriceTable;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use tally::Tally;
 
 pub use permission::{ApprovalKind, approval};
-pub use request_id::RequestId;
+pub use request_id::CodexRequestId;
 
 /// How many sub-agents are told apart. Codex runs a few at once.
 const MAX_SUBAGENTS: usize = 256;
@@ -132,10 +132,10 @@ impl CodexReader {
     }
 
     fn outputs(&mut self, line: &Fields) -> Vec<Output> {
-        match Message::of(line) {
-            Some(Message::Request { method, id, params }) => self.request(&method, id, &params),
-            Some(Message::Notification { method, params }) => self.notification(&method, &params),
-            Some(Message::Answer { id, result, error }) => match RequestId::read(&id) {
+        match RpcMessage::of(line) {
+            Some(RpcMessage::Request { method, id, params }) => self.request(&method, id, &params),
+            Some(RpcMessage::Notification { method, params }) => self.notification(&method, &params),
+            Some(RpcMessage::Answer { id, result, error }) => match CodexRequestId::read(&id) {
                 Some(id) => self.answer(&id, result, error),
                 None => Vec::new(),
             },
@@ -143,28 +143,31 @@ impl CodexReader {
         }
     }
 
-    fn answer(&mut self, id: &RequestId, result: Option<Fields>, error: Option<Fields>) -> Vec<Output> {
+    fn answer(&mut self, id: &CodexRequestId, result: Option<Fields>, error: Option<Fields>) -> Vec<Output> {
         let problem = error.map(|error| error.text("message").unwrap_or_else(|| "no reason".into()));
         match (id, problem) {
-            (RequestId::Initialize, _) => Vec::new(),
-            (RequestId::StartThread | RequestId::ResumeThread | RequestId::ForkThread, Some(problem)) => {
-                self.cannot_open(problem)
-            }
-            (RequestId::StartThread | RequestId::ResumeThread | RequestId::ForkThread, None) => {
+            (CodexRequestId::Initialize, _) => Vec::new(),
+            (
+                CodexRequestId::StartThread | CodexRequestId::ResumeThread | CodexRequestId::ForkThread,
+                Some(problem),
+            ) => self.cannot_open(problem),
+            (CodexRequestId::StartThread | CodexRequestId::ResumeThread | CodexRequestId::ForkThread, None) => {
                 let Some(result) = result else { return Vec::new() };
-                self.opened(&result, *id == RequestId::ResumeThread)
+                self.opened(&result, *id == CodexRequestId::ResumeThread)
             }
             // A thread that cannot say what it holds is told everything that waits.
-            (RequestId::ListTurns, _) => {
+            (CodexRequestId::ListTurns, _) => {
                 self.opening.has_turns = true;
                 let turns = result.map(|result| result.objects("data")).unwrap_or_default();
                 heard(&turns).into_iter().chain(self.ready()).collect()
             }
-            (RequestId::Say(_), None) => Vec::new(),
-            (RequestId::Say(_), Some(problem)) => {
+            (CodexRequestId::Say(_), None) => Vec::new(),
+            (CodexRequestId::Say(_), Some(problem)) => {
                 vec![Output::Note { text: format!("codex has refused a message: {problem}") }]
             }
-            (RequestId::Interrupt(request), problem) => vec![Output::Answered { request: request.clone(), problem }],
+            (CodexRequestId::Interrupt(request), problem) => {
+                vec![Output::Answered { request: request.clone(), problem }]
+            }
         }
     }
 

@@ -3,14 +3,14 @@
 use crate::agent::Birth;
 use crate::event::{FieldEdit, Refused, SeatEvent};
 use crate::harness::Capabilities;
-use crate::history::{Imported, MessageKind, RewindTo};
+use crate::history::{ImportedItem, MessageKind, RewindTo};
 use crate::mail::Address;
 use crate::outcome::Exit;
 use crate::output::Output;
 use crate::quest::{Merge, QuestSpec, Requirements, Signal, Start, StepId, StepPlan, Verdict};
 use crate::request::Request;
 use crate::run::{AttemptId, ForeignSession, Process, RunSpec};
-use crate::seat::{Document, EggOrder, Identity, LeadOrder, Position, Rising};
+use crate::seat::{EggOrder, Identity, LeadOrder, Position, Rising, SeatDocument};
 use crate::session::EndReason;
 use crate::status::foreign::InboxEdits;
 use crate::status::{IdeaChange, Json, StatusChange};
@@ -69,7 +69,7 @@ pub enum Command {
         to: RewindTo,
     },
     ImportHistory {
-        items: Vec<Imported>,
+        items: Vec<ImportedItem>,
     },
     SendMail {
         from: Address,
@@ -128,7 +128,7 @@ pub enum Command {
     /// Something that an agent asked of us by a tool, or why it makes no sense.
     TakeCall {
         of: AttemptId,
-        /// The place of the call among those of the attempt: 1, 2, 3, …
+        /// The position of the call among the calls of the attempt: 1, 2, 3, …
         number: u64,
         ask: Result<Box<Command>, Refused>,
     },
@@ -271,6 +271,12 @@ pub enum Command {
         /// The inbox file of an agent of the lead's team cannot be written: the lead is asked to pass it on.
         no_inbox: bool,
     },
+    /// The agent of a seat has not read a message in its inbox file: the lead is asked to pass it on.
+    RelayMessage {
+        to: Position,
+        message: EventId,
+        text: String,
+    },
     /// An entry of the human's team inbox.
     TakeReply {
         key: String,
@@ -278,7 +284,7 @@ pub enum Command {
         text: String,
     },
     ImportIdentities {
-        documents: Vec<Document>,
+        documents: Vec<SeatDocument>,
     },
     /// Says again who is alive in the seats, for clients that have lost what they knew.
     RestateSeats,
@@ -336,8 +342,8 @@ impl Command {
             Self::ImportHistory { items } => items
                 .iter()
                 .flat_map(|item| match item {
-                    Imported::Agent { agent, parent, .. } => vec![Stream::Agent(*agent), Stream::Agent(*parent)],
-                    Imported::Message { agent, .. } => vec![Stream::Agent(*agent)],
+                    ImportedItem::Agent { agent, parent, .. } => vec![Stream::Agent(*agent), Stream::Agent(*parent)],
+                    ImportedItem::Message { agent, .. } => vec![Stream::Agent(*agent)],
                 })
                 .collect(),
             Self::SendMail { from, to, .. } => [mailbox(from), mailbox(to)].concat(),
@@ -383,6 +389,7 @@ impl Command {
             Self::SummonSeats { .. }
             | Self::WakeSeats { .. }
             | Self::AddressSeat { .. }
+            | Self::RelayMessage { .. }
             | Self::TakeReply { .. }
             | Self::ImportIdentities { .. }
             | Self::RestateSeats => vec![Stream::Seats],

@@ -154,6 +154,7 @@ impl Event {
                 what: QuestionEvent::Answered { question, .. } | QuestionEvent::Withdrawn { question },
                 ..
             } => Some(question),
+            Self::Seat(SeatEvent::Relayed { message, .. }) => Some(message),
             Self::Session { .. }
             | Self::Agent { .. }
             | Self::Mail(MailEvent::Sent { .. })

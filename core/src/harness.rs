@@ -37,6 +37,28 @@ pub struct Capabilities {
     /// How it is told the model that a run asks for.
     #[serde(default, skip_serializing_if = "ModelChoice::is_at_start")]
     pub model_choice: ModelChoice,
+    /// Whether a process that goes on with a session repeats its history.
+    #[serde(default, skip_serializing_if = "RepeatsHistory::is_always")]
+    pub repeats_history: RepeatsHistory,
+}
+
+/// Whether a process that goes on with a session repeats the history of the session. Without
+/// [echoes](Capabilities::echoes_messages), only that shows whether the process before has heard the message that waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RepeatsHistory {
+    #[default]
+    Always,
+    OnRequest,
+    Never,
+}
+
+impl RepeatsHistory {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_always(&self) -> bool {
+        *self == Self::Always
+    }
 }
 
 /// How a harness is told the model that a run asks for.
@@ -73,6 +95,8 @@ pub struct Declared {
     pub resumes: bool,
     pub forks: bool,
     pub model_choice: ModelChoice,
+    #[serde(default, skip_serializing_if = "RepeatsHistory::is_always")]
+    pub repeats_history: RepeatsHistory,
 }
 
 fn yes() -> bool {
@@ -98,6 +122,7 @@ impl Capabilities {
         resumes: true,
         explains_denials: true,
         model_choice: ModelChoice::AtStart,
+        repeats_history: RepeatsHistory::Always,
     };
 
     /// All of them, as a function for serde.
@@ -108,8 +133,8 @@ impl Capabilities {
     /// The same, with what a process declares.
     #[must_use]
     pub fn with(self, declared: Declared) -> Self {
-        let Declared { resumes, forks, model_choice } = declared;
-        Self { resumes, forks, model_choice, ..self }
+        let Declared { resumes, forks, model_choice, repeats_history } = declared;
+        Self { resumes, forks, model_choice, repeats_history, ..self }
     }
 }
 
@@ -120,6 +145,8 @@ pub enum Opening {
     /// The agent's own session goes on.
     Resume {
         session: String,
+        /// The process is to repeat the history of the session, if it can choose.
+        repeats_history: bool,
     },
     /// A new session that begins as a copy of another agent's.
     Fork {

@@ -15,6 +15,9 @@ pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// The line that stands in a history where a turn of a process was interrupted. Agent programs keep what was said in the turn, and tell
 /// the model in such words that it was broken off.
 pub const TURN_INTERRUPTED: &str = "[Request interrupted by user]";
+/// How many messages that were heard only after an interrupt are remembered as such: the newest, so that the world does not grow with
+/// every interrupt. An older one stands in its history where it was said.
+pub const MAX_LATE_MESSAGES: usize = 10_000;
 /// The longest label of a mark.
 pub const MAX_MARK_BYTES: usize = 256;
 
@@ -179,7 +182,7 @@ fn own_parts<'a>(
 
 /// One message of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct HistoryMessage {
     pub id: EventId,
     pub agent: AgentId,
     pub kind: MessageKind,
@@ -189,7 +192,7 @@ pub struct Said {
     pub interrupted: bool,
 }
 
-impl Said {
+impl HistoryMessage {
     pub fn reaches_model(&self) -> bool {
         self.kind.reaches_model() && !self.interrupted
     }
@@ -210,7 +213,7 @@ pub fn put_in_order<T>(world: &World, messages: &mut [T], id: impl Fn(&T) -> Eve
 }
 
 /// Marks what interruptions took back.
-pub fn mark_interrupted(said: &mut [Said]) {
+pub fn mark_interrupted(said: &mut [HistoryMessage]) {
     let kinds: Vec<MessageKind> = said.iter().map(|it| it.kind).collect();
     for turn in interrupted(kinds) {
         said[turn].iter_mut().for_each(|it| it.interrupted = true);
@@ -309,7 +312,7 @@ pub(crate) fn check_content(kind: MessageKind, content: &str) -> Result<(), Refu
 
 /// One line of a history that comes from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Imported {
+pub enum ImportedItem {
     /// An agent, below `parent`, that inherits up to a message which is in already: the last that the parent had then.
     Agent { agent: AgentId, parent: AgentId, upto: Option<EventId> },
     Message {
@@ -324,7 +327,7 @@ pub enum Imported {
 }
 
 /// Imports a part of a history from elsewhere: all of it, or nothing.
-pub(crate) fn import(world: &World, items: &[Imported], now: Timestamp) -> Result<Vec<Event>, Refusal> {
+pub(crate) fn import(world: &World, items: &[ImportedItem], now: Timestamp) -> Result<Vec<Event>, Refusal> {
     // Each item may refer to earlier ones.
     let mut so_far = world.clone();
     let taken_in = items.iter().map(|item| {
@@ -334,9 +337,9 @@ pub(crate) fn import(world: &World, items: &[Imported], now: Timestamp) -> Resul
     taken_in.collect()
 }
 
-fn imported(world: &World, item: &Imported) -> Result<Event, Refusal> {
+fn imported(world: &World, item: &ImportedItem) -> Result<Event, Refusal> {
     match item {
-        Imported::Agent { agent, parent, upto } => {
+        ImportedItem::Agent { agent, parent, upto } => {
             living(world, *parent)?;
             if world.is_taken(*agent) {
                 return Err(Refusal::AgentExists(*agent));
@@ -347,7 +350,7 @@ fn imported(world: &World, item: &Imported) -> Result<Event, Refusal> {
             };
             Ok(created(*parent, origin, &Birth::of(*agent), Timestamp::default()))
         }
-        Imported::Message { agent, kind, content, to, source_id } => {
+        ImportedItem::Message { agent, kind, content, to, source_id } => {
             living(world, *agent)?;
             // Its process would know nothing of it.
             crate::run::at_rest(world, *agent)?;

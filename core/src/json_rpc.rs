@@ -4,7 +4,7 @@ use crate::stream_json::fields::{Fields, text};
 use serde_json::{Value, json};
 
 /// What a program says in one line.
-pub(crate) enum Message<'a> {
+pub(crate) enum RpcMessage<'a> {
     /// It asks, and waits for the answer. The id is JSON text.
     Request {
         method: String,
@@ -23,7 +23,7 @@ pub(crate) enum Message<'a> {
     },
 }
 
-impl<'a> Message<'a> {
+impl<'a> RpcMessage<'a> {
     /// The message in a line. None for anything else.
     pub fn of(line: &Fields<'a>) -> Option<Self> {
         let params = || line.object("params");

@@ -234,9 +234,13 @@ fn advice(cause: Cause) -> &'static str {
         Cause::PromptTooLong => "Its history is too long for the model: compact it, or begin anew with less.",
         Cause::Unavailable => "The service or the network is down; resume it in a while.",
         Cause::Refused => "Say it in other words, or begin anew.",
-        Cause::OutputTooLong => "Ask for less at once, or let the program write more (CLAUDE_CODE_MAX_OUTPUT_TOKENS).",
+        Cause::OutputTooLong => {
+            "Ask for less at once, or let the program write more (claude: CLAUDE_CODE_MAX_OUTPUT_TOKENS)."
+        }
         Cause::WrongModel => "Choose another model with --model.",
-        Cause::BadArguments => "Mend `claude_args` and the other settings of its program.",
+        Cause::BadArguments => {
+            "Mend the arguments of its program in the settings, such as `claude_args` or `codex_args`."
+        }
         Cause::Completed
         | Cause::Crashed
         | Cause::Stuck
@@ -276,9 +280,9 @@ impl fmt::Display for Cause {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Signal(signal) => write!(f, "{}", Signal(signal)),
+            Self::Signal(signal) => write!(f, "{}", SignalName(signal)),
             // A process that takes a signal as a request says so by this custom.
-            Self::Code(code @ 129..=192) => write!(f, "exit code {code}, as after {}", Signal(code - 128)),
+            Self::Code(code @ 129..=192) => write!(f, "exit code {code}, as after {}", SignalName(code - 128)),
             Self::Code(code) => write!(f, "exit code {code}"),
             Self::NotStarted => f.write_str("never started"),
             Self::LostWithMachine => f.write_str("lost with its machine"),
@@ -287,9 +291,9 @@ impl fmt::Display for Exit {
     }
 }
 
-struct Signal(i32);
+struct SignalName(i32);
 
-impl fmt::Display for Signal {
+impl fmt::Display for SignalName {
     /// Only those whose numbers are the same everywhere have a name here.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {

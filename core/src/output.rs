@@ -117,7 +117,7 @@ pub enum Output {
     /// The model's service has refused a request. The text is the harness's, not the model's.
     ApiError(ApiError),
     TurnEnded(TurnEnd),
-    /// A line that could not be read, and why. It is still in `stdout.jsonl`.
+    /// A line that could not be read, and why, or several in a row. They are still in `stdout.jsonl`.
     Unread {
         bytes: u64,
         reason: String,

@@ -112,6 +112,8 @@ pub enum Access {
     Execute { command: String },
     /// Use one of our own tools, which needs no permission. Some harnesses ask all the same.
     OwnTool,
+    /// Nothing: the program asks us for something that is no permission, and that we do not offer. It is refused without a question.
+    NotOffered,
     /// Anything else.
     #[default]
     Other,
@@ -249,7 +251,7 @@ impl PermissionRule {
             Access::Read { path } => Self::Read { below: below(path) },
             Access::Edit { path } => Self::Edit { below: below(path) },
             Access::Execute { command } => Self::Execute { command: command.clone() },
-            Access::Other | Access::OwnTool => Self::Tool { name: request.tool.clone() },
+            Access::Other | Access::OwnTool | Access::NotOffered => Self::Tool { name: request.tool.clone() },
         }
     }
 
@@ -298,8 +300,13 @@ pub fn decide<'a>(
     request: &PermissionRequest,
 ) -> Option<(PermissionDecision, DecidedBy)> {
     let allowed = |by| Some((PermissionDecision::Allow, by));
-    if request.access == Access::OwnTool {
-        return allowed(DecidedBy::Policy);
+    match request.access {
+        Access::OwnTool => return allowed(DecidedBy::Policy),
+        Access::NotOffered => {
+            let reason = "Hatchery does not offer this.".to_owned();
+            return Some((PermissionDecision::Deny { reason }, DecidedBy::Policy));
+        }
+        Access::Read { .. } | Access::Edit { .. } | Access::Execute { .. } | Access::Other => {}
     }
     match policy {
         PermissionPolicy::All => allowed(DecidedBy::Policy),
@@ -323,7 +330,7 @@ fn is_part_of_edits(request: &PermissionRequest, ward: Option<&str>) -> bool {
         Access::Execute { command } => {
             ward.is_some_and(|ward| ward.trim() == command.trim()) || only_looks(command.trim())
         }
-        Access::Other | Access::OwnTool => false,
+        Access::Other | Access::OwnTool | Access::NotOffered => false,
     }
 }
 
@@ -415,6 +422,8 @@ fn decided_and_told(
     let waits = world.conversation(of.agent).is_some_and(Conversation::has_words);
     let is_told = match by {
         DecidedBy::Human => true,
+        // The program asked for it by itself, and its answer says so.
+        DecidedBy::Policy | DecidedBy::Rule if request.access == Access::NotOffered => false,
         DecidedBy::Policy | DecidedBy::Rule => run.turns == 0 && !waits,
     };
     let told = match &decision {
@@ -454,7 +463,7 @@ fn does(request: &PermissionRequest) -> String {
         Access::Read { path } => format!("read {}", shown(path)),
         Access::Edit { path } => format!("change {}", shown(path)),
         Access::Execute { command } => format!("run `{}`", shown(command)),
-        Access::Other | Access::OwnTool => format!("use it with {}", shown(&request.input)),
+        Access::Other | Access::OwnTool | Access::NotOffered => format!("use it with {}", shown(&request.input)),
     }
 }
 

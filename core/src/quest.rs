@@ -9,8 +9,10 @@
 //!                    └──────────── the next station, a follow-up, a mending ◄──────┘
 //! ```
 //!
-//! A step holds a slot while it is running and at no other time. What it does next is in its [`Next`]; where it is in its path and who
-//! waits for whom is in its [`StepProgress`]. Every change of a step is an event of its quest.
+//! A step holds a slot while it is running and at no other time. What it does next is in its [`NextAction`]; where it is in its path and who
+//! waits for whom is in its [`StepProgress`]. Every change of a step is an event
+//! of its quest, except that a step becomes queued, blocked or complete without work of its own: that follows from the events of the steps
+//! that it depends on (`world/quests/order.rs`).
 
 mod chore;
 mod follow;
@@ -39,7 +41,7 @@ pub(crate) use follow::follow;
 pub(crate) use human::{answered, due, out_of_money, queue_parked, retry};
 pub(crate) use life::{abandon, create, going, pause, resume, set_budget};
 pub use note::{Note, NoteKind};
-pub use plan::{Context, Observable, Requirements, StepId, StepPlan, WorkPlan};
+pub use plan::{Observable, QuestContext, Requirements, StepId, StepPlan, WorkPlan};
 pub(crate) use plan::{hand_in, phase, require};
 pub(crate) use quest_spec::check_ward;
 pub use quest_spec::{
@@ -113,9 +115,12 @@ pub struct Quest {
     pub past_chores: OrdMap<StepId, u32>,
     pub budget: Option<Money>,
     pub spent: Usage,
+    /// The version of the project's spec when steps were planned last, as the status document named it.
+    #[serde(default)]
+    pub spec_version: Option<Arc<str>>,
     pub created: Timestamp,
     pub changed: Timestamp,
-    /// The last event that changed it.
+    /// The last event that changed the quest.
     pub version: EventId,
 }
 
@@ -170,9 +175,9 @@ pub struct Step {
     pub question: Option<EventId>,
     /// How many wards and merges were begun for it: each is known by its number.
     pub chores: u32,
-    /// How many agents were set to work on it.
+    /// How often an agent was set to work on it, for the first time or again.
     pub attempts: u32,
-    /// Who works or worked on it, the last ones.
+    /// Who works or worked on it, in the order in which they worked last.
     pub agents: Vector<StepAgent>,
     /// The last wards that were run for it.
     #[serde(default)]
@@ -183,7 +188,7 @@ pub struct Step {
     /// A signal of its agent that was refused, if no other signal followed.
     #[serde(default)]
     pub refused: Option<RefusedSignal>,
-    /// How many uses of tools its agents were denied.
+    /// How many tool uses were denied to the agents of this step.
     #[serde(default)]
     pub denied: u32,
     /// Those since a person was last asked about it.
@@ -194,6 +199,7 @@ pub struct Step {
     pub has_work: bool,
     /// What the last agent said that was done.
     pub summary: String,
+    /// Its last change.
     pub since: Timestamp,
     /// What happened to it, in short, the last of it.
     pub notes: Vector<Note>,
@@ -210,21 +216,17 @@ pub enum StepState {
     /// Waits for an answer, and then does this.
     Asking(NextAction),
     /// Its agent waits for a better moment.
-    Parked {
-        agent: AgentId,
-        role: String,
-        until: Option<Timestamp>,
-    },
+    Parked { agent: AgentId, role: String, until: Option<Timestamp> },
     /// Depends on one that failed.
     Blocked,
     /// Can be tried again, with this.
-    Failed {
-        why: String,
-        then: NextAction,
-    },
+    Failed { why: String, then: NextAction },
     Complete {
         summary: String,
         at: Timestamp,
+        /// The version of the project's spec that was current then, as the status document named it.
+        #[serde(default)]
+        spec_version: Option<Arc<str>>,
     },
 }
 
@@ -232,7 +234,7 @@ pub enum StepState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StepStatus))]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum StepStatus {
     Pending,
     Queued,
     Running,
@@ -244,7 +246,7 @@ pub enum Status {
     Complete,
 }
 
-impl Status {
+impl StepStatus {
     pub fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -338,7 +340,7 @@ pub struct StepProgress {
 pub struct Caller {
     pub agent: AgentId,
     pub role: String,
-    /// Whether it goes on when the one it called is done.
+    /// Whether this agent continues when the role that it called is done.
     pub resume: bool,
 }
 
@@ -354,7 +356,7 @@ pub struct StepAgent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WardRun {
-    /// Its number among the wards and merges of the step, by which its output is found.
+    /// The number among the wards and merges of the step. The output is found by this number.
     pub number: u32,
     /// Older exports call it `began`.
     #[serde(alias = "began")]
@@ -364,7 +366,7 @@ pub struct WardRun {
     pub verdict: Option<Verdict>,
 }
 
-/// What an agent said about its step.
+/// A report of an agent about its step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GivenSignal {
@@ -375,7 +377,7 @@ pub struct GivenSignal {
     pub signal: Signal,
 }
 
-/// A signal that does not count.
+/// A signal that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RefusedSignal {
@@ -489,20 +491,20 @@ impl Step {
         1 + self.progress.mendings + self.progress.conflicts
     }
 
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> StepStatus {
         let called = !self.progress.callers.is_empty();
         match self.state {
-            StepState::Pending => Status::Pending,
+            StepState::Pending => StepStatus::Pending,
             // A new plan has put something before it.
-            StepState::Queued(_) if self.waits_for > 0 => Status::Pending,
-            StepState::Queued(_) | StepState::Running(_) if called => Status::WaitingForRole,
-            StepState::Queued(_) => Status::Queued,
-            StepState::Running(_) => Status::Running,
-            StepState::Asking(_) => Status::WaitingForHuman,
-            StepState::Parked { .. } => Status::Parked,
-            StepState::Blocked => Status::Blocked,
-            StepState::Failed { .. } => Status::Failed,
-            StepState::Complete { .. } => Status::Complete,
+            StepState::Queued(_) if self.waits_for > 0 => StepStatus::Pending,
+            StepState::Queued(_) | StepState::Running(_) if called => StepStatus::WaitingForRole,
+            StepState::Queued(_) => StepStatus::Queued,
+            StepState::Running(_) => StepStatus::Running,
+            StepState::Asking(_) => StepStatus::WaitingForHuman,
+            StepState::Parked { .. } => StepStatus::Parked,
+            StepState::Blocked => StepStatus::Blocked,
+            StepState::Failed { .. } => StepStatus::Failed,
+            StepState::Complete { .. } => StepStatus::Complete,
         }
     }
 

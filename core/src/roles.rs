@@ -59,21 +59,21 @@ impl fmt::Display for SignalKind {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Role {
     pub name: String,
-    /// What it may signal.
+    /// The signals that the role may send.
     pub may: Vec<SignalKind>,
-    /// The roles that it may ask to act first.
+    /// The roles that this role may call.
     #[serde(default)]
     pub calls: Vec<String>,
-    /// Its standing instruction.
+    /// The prompt of the role.
     #[serde(default)]
     pub prompt: String,
     /// What its agents may do without asking; without, what the quest says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<PermissionPolicy>,
-    /// The harness that plays its agents; without, the quest's.
+    /// The harness of the role's agents; if not given, the quest's harness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
-    /// The model of its agents; without, the quest's, if the harness is the quest's, too.
+    /// The model of the role's agents. If not given: the quest's model, if the harness is the quest's harness, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
@@ -93,15 +93,15 @@ pub struct Paths {
 pub struct Table {
     pub roles: Vec<Role>,
     pub paths: Paths,
-    /// Who mends what a ward found, and what cannot be merged.
+    /// The role that repairs what a ward found, and resolves merge conflicts.
     pub mender: String,
-    /// Who may hand in steps.
+    /// The role that may submit steps.
     pub planner: String,
-    /// Who may hand in requirements.
+    /// The role that may submit requirements.
     pub requirer: String,
 }
 
-/// How much of a table's paths a quest uses. Small work does not need every role.
+/// Which phases and roles of the table a quest uses. Small work does not need every role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]

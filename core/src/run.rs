@@ -28,7 +28,7 @@ use imbl::Vector;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub use attempt::{Attempt, AttemptId};
+pub use attempt::{Attempt, AttemptId, BudgetState, Readiness};
 pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
 pub use desired::{DesiredRun, DesiredState};
 pub(crate) use ending::{exited, unreachable};
@@ -246,11 +246,11 @@ impl Run {
         // Some programs do not leave by themselves when they cannot open the session, or do not take the model. What waits is for the
         // next process.
         let lost = match self.attempt.outcome.last_turn() {
-            Some(TurnResult::SessionUnknown) => !self.attempt.started,
-            Some(TurnResult::Failed { .. }) => !self.attempt.started || self.attempt.model_due,
+            Some(TurnResult::SessionUnknown) => !self.attempt.has_started(),
+            Some(TurnResult::Failed { .. }) => self.attempt.readiness != Readiness::Ready,
             Some(TurnResult::Ok | TurnResult::Interrupted) | None => false,
         };
-        (done && (!stays || failed)) || (self.attempt.held && !self.attempt.in_turn) || lost
+        (done && (!stays || failed)) || (self.attempt.budget.is_used_up() && !self.attempt.in_turn) || lost
     }
 
     /// Its end is decided.
@@ -395,7 +395,7 @@ pub(crate) fn spawned(
     }
 }
 
-/// The shell has no room for a process of the attempt. Said once for each attempt.
+/// There is no place for a process of the attempt. Said once for each attempt.
 pub(crate) fn waits(world: &World, of: AttemptId) -> Result<Vec<Event>, Refusal> {
     let run = at_attempt(world, of)?;
     match run.state {
@@ -449,7 +449,7 @@ pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Ref
     let conversation = world.conversation(agent);
     // Without echoes, a turn is known to run when it says something. Until then its message counts as being worked on.
     let unconfirmed = !run.attempt.capabilities.echoes_messages && conversation.is_some_and(Conversation::has_words);
-    let works = run.attempt.in_turn || (run.attempt.started && unconfirmed);
+    let works = run.attempt.in_turn || (run.attempt.has_started() && unconfirmed);
     match run.state {
         RunState::Spawned { .. } | RunState::Running { .. } if !run.attempt.capabilities.interrupts => {
             Err(Refusal::CannotInterrupt { agent, harness: run.spec.harness.clone() })

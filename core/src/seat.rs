@@ -27,19 +27,20 @@ mod words;
 
 pub use decide::{EggOrder, LeadOrder, Rising};
 pub(crate) use decide::{closing, enter, import, open, register, rise, summon};
-pub use document::{Born, Document, Fields, Status, Vital};
+pub use document::{Born, Fields, SeatDocument, SeatStatus, Vital};
 pub(crate) use lead_call::artifacts;
 pub use lead_call::{ArtifactMeta, ArtifactWrite, LeadCall};
 use marker::floor;
 pub use marker::{Marker, MarkerProblem, Scanned, scan, shown, shown_so_far};
-pub use payload::{Line, MAX_PAYLOAD_BYTES, Payload, TRANSCRIPT_CHARS, escape};
+pub use payload::{MAX_PAYLOAD_BYTES, Payload, SpeakerLine, TRANSCRIPT_CHARS, escape};
 pub use places::{MAX_REPLIES, SeatSession, Seats};
 pub use refusal::SeatRefusal;
-pub(crate) use report::{due, follow, heed, restate};
+pub(crate) use report::{due, follow, restate, take_reports};
 pub use state::{Button, Input, SeatState, button, next};
 pub use words::{Reach, reach, team_managed};
-pub(crate) use words::{address, addressed, kills_told, session_of, spoken_for, take_reply};
+pub(crate) use words::{address, addressed, kills_told, relay, session_of, spoken_for, take_reply};
 
+use crate::agent::check_name;
 use crate::{AgentId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -167,6 +168,23 @@ pub struct Listed {
     pub name: Option<String>,
     #[serde(default)]
     pub status: ListedStatus,
+}
+
+impl Listed {
+    /// The name that somebody who is alive is listed with, if it can be a name.
+    pub(crate) fn chosen_name(&self) -> Option<&str> {
+        let lives = self.status != ListedStatus::Shutdown;
+        self.name.as_deref().filter(|name| lives && check_name(Some(name)).is_ok())
+    }
+
+    /// What the entry means for its seat.
+    fn input(&self) -> Input {
+        match (self.status, self.chosen_name()) {
+            (ListedStatus::Shutdown, _) => Input::ReportedGone,
+            (ListedStatus::Alive | ListedStatus::Idle, None) => Input::ReportedAlive,
+            (ListedStatus::Alive | ListedStatus::Idle, Some(_)) => Input::ReportedByName,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

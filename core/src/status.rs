@@ -38,7 +38,7 @@ pub const MAX_LIST_ITEMS: usize = 100_000;
 
 /// The whole document.
 #[derive(Clone, Debug, Default)]
-pub struct Document {
+pub struct StatusDocument {
     fields: Object,
 }
 
@@ -136,7 +136,7 @@ impl EditError {
     }
 }
 
-impl Document {
+impl StatusDocument {
     /// Reads a document. An empty text is no document: it may be a file that is just being written.
     pub fn parse(text: &str) -> Result<Self, EditError> {
         if text.len() > MAX_DOCUMENT_BYTES {
@@ -225,13 +225,13 @@ impl Document {
 }
 
 /// Equal documents mean the same; the order of fields and fields that are `null` do not count.
-impl PartialEq for Document {
+impl PartialEq for StatusDocument {
     fn eq(&self, other: &Self) -> bool {
         merge::difference(self, other).is_empty()
     }
 }
 
-impl Eq for Document {}
+impl Eq for StatusDocument {}
 
 impl FromStr for Json {
     type Err = EditError;

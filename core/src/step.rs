@@ -109,6 +109,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::AddressSeat { to, text, speaker, lead, no_inbox } => {
             seat::address(world, *to, text, speaker, lead, *no_inbox)
         }
+        Command::RelayMessage { to, message, text } => seat::relay(world, *to, *message, text),
         Command::TakeReply { key, from, text } => seat::take_reply(world, key, from, text),
         Command::ImportIdentities { documents } => seat::import(world, documents),
         Command::RestateSeats => seat::restate(world),
@@ -141,10 +142,10 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
         let withdrawn = Event::Question { agent: asked.agent, what: QuestionEvent::Withdrawn { question } };
         return [withdrawn].into_iter().chain(budget::ask_instead(world, asked, now)).collect();
     }
-    if let Some(agent) = world.stirred_agent() {
+    if let Some(agent) = world.next_unhandled_run_change() {
         return quest::follow(world, agent);
     }
-    if let Some(quest) = world.restless_quest() {
+    if let Some(quest) = world.next_quest_to_schedule() {
         return quest::serve(world, quest, now);
     }
     let seats = seat::follow(world);

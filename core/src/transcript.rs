@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct TranscriptLine {
     /// The folder that the CLI worked in.
     pub folder: Option<String>,
     pub part: Part,
@@ -40,14 +40,14 @@ pub struct Knot {
     pub uuid: String,
     /// The line before it. Over a compaction, too: what was said before is not lost.
     pub parent: Option<String>,
-    pub role: Role,
+    pub role: LineOrigin,
     /// What it adds to the history, in the shapes that runs use. Often one thing; nothing when it only holds others together.
     pub said: Vec<(MessageKind, String)>,
 }
 
 /// The origin of a line, as far as the path needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum LineOrigin {
     Model,
     /// Answers to these calls of tools.
     Tools(Vec<String>),
@@ -60,29 +60,29 @@ pub enum Role {
 }
 
 /// What a line says.
-pub fn parse(line: &str) -> Result<Line, NotJson> {
-    let Some(line) = object(line)? else { return Ok(Line { folder: None, part: Part::Aside }) };
+pub fn parse(line: &str) -> Result<TranscriptLine, NotJson> {
+    let Some(line) = object(line)? else { return Ok(TranscriptLine { folder: None, part: Part::Aside }) };
     let part = match line.text("uuid") {
         Some(_) if line.flag("isSidechain") => Part::Subagent,
         Some(uuid) => Part::Knot(knot(&line, uuid)),
         None => Part::Aside,
     };
-    Ok(Line { folder: line.text("cwd"), part })
+    Ok(TranscriptLine { folder: line.text("cwd"), part })
 }
 
 fn knot(line: &Fields, uuid: String) -> Knot {
     let (role, said) = match line.text("type").as_deref() {
         Some("user") => user(line),
-        Some("assistant") => (Role::Model, assistant(line)),
+        Some("assistant") => (LineOrigin::Model, assistant(line)),
         Some("system") => system(line),
-        Some("attachment") => (Role::Others, attachment(line).into_iter().collect()),
-        _ => (Role::Others, Vec::new()),
+        Some("attachment") => (LineOrigin::Others, attachment(line).into_iter().collect()),
+        _ => (LineOrigin::Others, Vec::new()),
     };
     let parent = line.text("parentUuid").or_else(|| line.text("logicalParentUuid"));
     Knot { uuid, parent, role, said: said.into_iter().filter(|(_, content)| !content.is_empty()).collect() }
 }
 
-fn user(line: &Fields) -> (Role, Vec<(MessageKind, String)>) {
+fn user(line: &Fields) -> (LineOrigin, Vec<(MessageKind, String)>) {
     let message = line.object("message");
     let text = message.as_ref().and_then(|message| message.text("content"));
     let blocks = message.map(|message| message.objects("content")).unwrap_or_default();
@@ -92,7 +92,7 @@ fn user(line: &Fields) -> (Role, Vec<(MessageKind, String)>) {
     let answered: Vec<String> = results.iter().filter_map(|block| block.text("tool_use_id")).collect();
     let said = results.iter().filter_map(result).map(|content| (MessageKind::ToolResult, content));
     let said = said.chain([(speaker(line, &words), fitted(&words, str::to_owned))]).collect();
-    (if answered.is_empty() { Role::Others } else { Role::Tools(answered) }, said)
+    (if answered.is_empty() { LineOrigin::Others } else { LineOrigin::Tools(answered) }, said)
 }
 
 /// Who speaks in a line that has the role `user`. Much of what the model is told there is not a person's word.
@@ -141,12 +141,12 @@ fn block(block: &Fields) -> Option<(MessageKind, String)> {
     }
 }
 
-fn system(line: &Fields) -> (Role, Vec<(MessageKind, String)>) {
+fn system(line: &Fields) -> (LineOrigin, Vec<(MessageKind, String)>) {
     match line.text("subtype").as_deref() {
         Some("compact_boundary") => {
             let kept = line.object("compactMetadata").and_then(|about| about.object("preservedMessages"));
             let named = |name: &str| kept.as_ref().map(|kept| kept.list(name)).unwrap_or_default();
-            let role = Role::Compaction {
+            let role = LineOrigin::Compaction {
                 summary: kept.as_ref().and_then(|kept| kept.text("anchorUuid")),
                 kept: named("uuids").into_iter().filter_map(crate::stream_json::fields::text).collect(),
             };
@@ -154,9 +154,9 @@ fn system(line: &Fields) -> (Role, Vec<(MessageKind, String)>) {
         }
         Some("local_command") => {
             let printed = line.text("content").unwrap_or_default();
-            (Role::Others, vec![(MessageKind::Command, fitted(&printed, str::to_owned))])
+            (LineOrigin::Others, vec![(MessageKind::Command, fitted(&printed, str::to_owned))])
         }
-        _ => (Role::Others, Vec::new()),
+        _ => (LineOrigin::Others, Vec::new()),
     }
 }
 
@@ -201,7 +201,7 @@ pub struct Tree {
 struct Tied {
     uuid: String,
     parent: Option<String>,
-    role: Role,
+    role: LineOrigin,
 }
 
 impl Tree {
@@ -223,12 +223,12 @@ impl Tree {
         for at in chain {
             let knot = &self.knots[at];
             // Calls that were made at once come before all of their results.
-            if knot.role != Role::Model {
+            if knot.role != LineOrigin::Model {
                 path.append(&mut results);
             }
             path.push(at);
             results.extend(beside.get(&at).into_iter().flatten());
-            if let Role::Compaction { summary: Some(summary), kept: lines } = &knot.role {
+            if let LineOrigin::Compaction { summary: Some(summary), kept: lines } = &knot.role {
                 kept = Some((summary, lines));
             }
             if let Some((_, lines)) = kept.take_if(|(summary, _)| *summary == knot.uuid) {
@@ -242,10 +242,10 @@ impl Tree {
     /// The last line; of one that broke off while tools ran side by side, the last call.
     fn leaf(&self) -> Option<usize> {
         let last = self.knots.len().checked_sub(1)?;
-        let call = self.parent(last).filter(|_| matches!(self.knots[last].role, Role::Tools(_)));
+        let call = self.parent(last).filter(|_| matches!(self.knots[last].role, LineOrigin::Tools(_)));
         let Some(mut leaf) = call else { return Some(last) };
         for at in leaf + 1..last {
-            if self.knots[at].role == Role::Model && self.parent(at) == Some(leaf) {
+            if self.knots[at].role == LineOrigin::Model && self.parent(at) == Some(leaf) {
                 leaf = at;
             }
         }
@@ -290,8 +290,8 @@ impl Tree {
 
     fn answers(&self, at: usize) -> impl Iterator<Item = &str> {
         let ids = match &self.knots[at].role {
-            Role::Tools(ids) => ids.as_slice(),
-            Role::Model | Role::Compaction { .. } | Role::Others => &[],
+            LineOrigin::Tools(ids) => ids.as_slice(),
+            LineOrigin::Model | LineOrigin::Compaction { .. } | LineOrigin::Others => &[],
         };
         ids.iter().map(String::as_str)
     }

@@ -36,6 +36,11 @@ pub struct ContextUse {
 }
 
 impl ContextUse {
+    /// How full it is, if it is known how much the model can take.
+    pub fn percent(self) -> Option<u64> {
+        self.window.filter(|window| *window > 0).map(|window| self.tokens.saturating_mul(100) / window)
+    }
+
     /// What is known after this was said: a window stays known when only the tokens are said.
     pub(crate) fn after(self, before: Option<Self>) -> Self {
         Self { window: self.window.or_else(|| before?.window), ..self }

@@ -1,7 +1,7 @@
 //! The steps of a workflow and what must be done before each: one table. The order is advice, not a rule: a person can always
 //! skip a missing step, and the skip is recorded.
 
-use crate::status::{Document, Json};
+use crate::status::{Json, StatusDocument};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fmt;
@@ -90,8 +90,19 @@ pub fn misspelt(step: &str) -> Option<(&'static str, Vec<&'static str>)> {
     if known().any(|one| one == step) {
         return None;
     }
-    let nearest = known().min_by_key(|one| letters_between(one, step))?;
-    (letters_between(nearest, step) <= MISSPELT_LETTERS).then(|| (nearest, known().collect()))
+    let plain = letters_of(step);
+    // The name of the agent, or the step in another spelling: `Spec Writer`, `spec_writer`, `executor`.
+    let named = TABLE.iter().find(|row| [row.step, row.agent].iter().any(|name| letters_of(name) == plain));
+    let distance = |one: &str| letters_between(&letters_of(one), &plain);
+    let nearest = named
+        .map(|row| row.step)
+        .or_else(|| known().min_by_key(|one| distance(one)).filter(|one| distance(one) <= MISSPELT_LETTERS))?;
+    Some((nearest, known().collect()))
+}
+
+/// A name without what people write differently.
+fn letters_of(name: &str) -> String {
+    name.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// The Levenshtein distance.
@@ -121,7 +132,7 @@ pub enum Choice {
 
 /// What came of starting a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Started {
+pub enum StepStart {
     /// The step that was asked for has begun.
     Begun,
     /// Another step comes first, and has begun.
@@ -146,7 +157,7 @@ pub fn missing(step: &str, command: Option<&str>, completed: &[String]) -> Optio
 }
 
 /// Sets a command as the current one. What the steps of the last command left behind is cleared; a build run stays.
-pub fn start_command(document: &mut Document, command: &str) {
+pub fn start_command(document: &mut StatusDocument, command: &str) {
     document.set("currentCommand", command);
     document.set("completedSteps", json!([]));
     for field in ["agentOutputs", "workflowStep", "skippedSteps"] {
@@ -154,18 +165,23 @@ pub fn start_command(document: &mut Document, command: &str) {
     }
 }
 
-pub fn end_command(document: &mut Document) {
+pub fn end_command(document: &mut StatusDocument) {
     for field in ["currentCommand", "workflowStep", "activeSection", "activeSectionNumber"] {
         document.clear(field);
     }
 }
 
 /// Starts a step, or answers with what it lacks if nothing has been decided about that.
-pub fn start_step(document: &mut Document, step: &str, choice: Option<Choice>, now: &str) -> Result<Started, Missing> {
+pub fn start_step(
+    document: &mut StatusDocument,
+    step: &str,
+    choice: Option<Choice>,
+    now: &str,
+) -> Result<StepStart, Missing> {
     let command = document.words("currentCommand");
     let Some(lacks) = missing(step, command.as_deref(), &document.names("completedSteps")) else {
         document.set("workflowStep", step);
-        return Ok(Started::Begun);
+        return Ok(StepStart::Begun);
     };
     match choice {
         None => Err(lacks),
@@ -176,7 +192,7 @@ pub fn start_step(document: &mut Document, step: &str, choice: Option<Choice>, n
                 Some(lacks) => start_step(document, &lacks.step, Some(Choice::Run), now),
                 None => {
                     document.set("workflowStep", first.as_str());
-                    Ok(Started::Instead(first))
+                    Ok(StepStart::Instead(first))
                 }
             }
         }
@@ -185,17 +201,46 @@ pub fn start_step(document: &mut Document, step: &str, choice: Option<Choice>, n
             skipped.push(json!({ "step": step, "missing": lacks.needs, "timestamp": now }).into());
             document.set("skippedSteps", Json::of_list(&skipped));
             document.set("workflowStep", step);
-            Ok(Started::Begun)
+            Ok(StepStart::Begun)
         }
         Some(Choice::Abort) => {
             end_command(document);
-            Ok(Started::Aborted)
+            Ok(StepStart::Aborted)
         }
     }
 }
 
-/// Records a step as completed, once, with what its agent reports.
-pub fn finish_step(document: &mut Document, step: &str, summary: Option<&str>) {
+/// Records a step as completed, once, with what its agent reports. A step that has not begun needs the same as one that begins, so that
+/// nothing gets around its prerequisites.
+pub fn finish_step(
+    document: &mut StatusDocument,
+    step: &str,
+    summary: Option<&str>,
+    choice: Option<Choice>,
+    now: &str,
+) -> Result<StepStart, Missing> {
+    let is_begun = document.words("workflowStep").as_deref() == Some(step)
+        || document.names("completedSteps").iter().any(|done| done == step)
+        || is_skipped_for(document, step);
+    if !is_begun {
+        let shown = document.field("workflowStep").cloned();
+        match start_step(document, step, choice, now)? {
+            // Another step may be worked on at the same time.
+            StepStart::Begun => document.set("workflowStep", shown.unwrap_or_else(Json::null)),
+            other @ (StepStart::Instead(_) | StepStart::Aborted) => return Ok(other),
+        }
+    }
+    record_step(document, step, summary);
+    Ok(StepStart::Begun)
+}
+
+/// Whether a person has decided that a step goes on without what it lacks.
+fn is_skipped_for(document: &StatusDocument, step: &str) -> bool {
+    let skipped = document.field("skippedSteps").and_then(Json::list).unwrap_or_default();
+    skipped.iter().any(|skip| skip.object().and_then(|skip| skip.get("step")?.words()).as_deref() == Some(step))
+}
+
+fn record_step(document: &mut StatusDocument, step: &str, summary: Option<&str>) {
     let mut completed = document.field("completedSteps").and_then(Json::list).unwrap_or_default();
     if !completed.iter().any(|done| done.words().as_deref() == Some(step)) {
         completed.push(step.into());

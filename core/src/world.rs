@@ -89,7 +89,7 @@ pub struct World {
     /// Quests that have a ceiling and are not over.
     budgeted_quests: OrdSet<QuestId>,
     /// When an agent's time is up that has signalled or is parked.
-    grace: OrdMap<AgentId, Timestamp>,
+    step_deadlines: OrdMap<AgentId, Timestamp>,
     /// Wards and merges that have not been reported.
     chores: OrdMap<(QuestId, StepId), Chore>,
     /// Left out of a snapshot as long as nobody has sat down: then an older snapshot means the same world.
@@ -335,12 +335,12 @@ impl World {
     }
 
     /// A quest of which something follows by itself.
-    pub fn restless_quest(&self) -> Option<QuestId> {
+    pub fn next_quest_to_schedule(&self) -> Option<QuestId> {
         self.quests_to_schedule.get_min().copied()
     }
 
     /// An agent whose run is over or waits, and whose step does not know it yet.
-    pub fn stirred_agent(&self) -> Option<AgentId> {
+    pub fn next_unhandled_run_change(&self) -> Option<AgentId> {
         self.unhandled_run_changes.get_min().copied()
     }
 

@@ -5,7 +5,7 @@
 use hatchery_core::agent::Birth;
 use hatchery_core::event::AgentEvent;
 use hatchery_core::harness::{Capabilities, Reader as _};
-use hatchery_core::history::Imported;
+use hatchery_core::history::ImportedItem;
 use hatchery_core::run::{AttemptId, DeliveryKind, ForeignSession, Process, RunSpec};
 use hatchery_core::stream_json::StreamJsonReader;
 use hatchery_core::usage::{Money, Usage};
@@ -43,7 +43,7 @@ fn adopt(agent: AgentId) -> Command {
 /// Agent 0, and two below it that have nothing.
 fn given() -> World {
     let mut world = World::default();
-    let born = |agent| Imported::Agent { agent, parent: ROOT, upto: None };
+    let born = |agent| ImportedItem::Agent { agent, parent: ROOT, upto: None };
     when(&mut world, &Command::FoundRegistry { agent: ROOT, name: None });
     when(&mut world, &Command::ImportHistory { items: vec![born(ONE), born(TWO)] });
     world

@@ -105,6 +105,7 @@ variants! {
         WakeExpired {}
         Imported { lastAliveAt lastSessionId }
         Addressed { position }
+        Relayed {}
         SpokenFor {}
         MarkerRejected {}
         ArtifactWritten { is_new meta }
@@ -274,6 +275,8 @@ fn every_word_about_a_run_has_its_line() {
     let intents = intents.into_iter().chain([r#"{"not_ready":{"why":"#.to_owned()]);
     let intents: Vec<String> = intents.map(|word| format!(r#""why":{word}"#)).collect();
     let noted = [
+        "declares",
+        "model_chosen",
         "thinking",
         "note",
         "subagent",
@@ -288,7 +291,8 @@ fn every_word_about_a_run_has_its_line() {
         "unread",
     ];
     let noted = noted.map(|word| format!(r#""output":{{"type":"{word}""#));
-    for word in causes.iter().chain(&exits).chain(&intents).chain(&noted) {
+    let choices = ["session_option", "session_model", "never"].map(|word| format!(r#""model_choice":"{word}"}}"#));
+    for word in causes.iter().chain(&exits).chain(&intents).chain(&noted).chain(&choices) {
         assert!(EVENTS_V1.contains(word), "{word}");
     }
 }

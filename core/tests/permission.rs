@@ -15,6 +15,7 @@ fn request(access: Access) -> PermissionRequest {
         Access::Execute { .. } => "Bash",
         Access::Other => "WebFetch",
         Access::OwnTool => "signal-back",
+        Access::NotOffered => "fs/read_text_file",
     };
     PermissionRequest {
         request: "r".into(),
@@ -57,6 +58,7 @@ fn each_policy_has_its_own_answer() {
         (command("rm -rf src"), [None, None, Some(true), Some(false)]),
         (request(Access::Other), [None, None, Some(true), Some(false)]),
         (request(Access::OwnTool), [Some(true); 4]),
+        (request(Access::NotOffered), [Some(false); 4]),
     ] {
         for (policy, expected) in [Ask, Edits, All, Nothing].into_iter().zip(in_order) {
             assert_eq!(allowed(policy, &[], &request), expected, "{policy}: {request:?}");

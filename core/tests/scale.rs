@@ -4,7 +4,7 @@
 use hatchery_core::agent::{Birth, ancestors, below};
 use hatchery_core::event::MessageEvent;
 use hatchery_core::harness::Capabilities;
-use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
+use hatchery_core::history::{HistoryMessage, RewindTo, mark_interrupted, ranges};
 use hatchery_core::output::{ApiError, FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::quest::{Isolation, QuestSpec, Signal, Start, StepId, StepPlan};
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
@@ -201,7 +201,7 @@ fn many_rewinds_and_interruptions_are_replayed_in_one_pass() {
     }
     assert_eq!(ranges(&world, id(0)).len(), 100_001);
 
-    let marker = |id| Said {
+    let marker = |id| HistoryMessage {
         id: EventId(id),
         agent: AgentId::from_bytes([0; 16]),
         kind: MessageKind::Interrupted,
@@ -209,7 +209,7 @@ fn many_rewinds_and_interruptions_are_replayed_in_one_pass() {
         source_id: None,
         interrupted: false,
     };
-    let mut said: Vec<Said> = (0..300_000).map(marker).collect();
+    let mut said: Vec<HistoryMessage> = (0..300_000).map(marker).collect();
     mark_interrupted(&mut said);
     assert!(said.iter().all(|said| said.interrupted));
 }

@@ -16,7 +16,7 @@ impl Daemon {
     /// Starts it and waits for its readiness line.
     pub fn start(project: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hatchery"));
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("HATCHERY_")) {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HATCHERY_")) {
             command.env_remove(name);
         }
         let mut child = command

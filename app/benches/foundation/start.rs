@@ -139,6 +139,8 @@ pub fn open_bare(file: &Path) -> (Vec<Bare>, Connection) {
 pub fn fill(file: &Path, agents: u64, messages: u64) -> u64 {
     let runtime = raw::runtime();
     let store = store::open(&StoreUrl::Sqlite(file.to_owned()), runtime.handle()).unwrap();
+    // No daemon has made the folder, so somebody has to say that it is ours.
+    hatchery::project::Project::find(file.parent().unwrap()).unwrap().adopt_data(false).unwrap();
     let created = (0..agents).map(|at| Event::Agent {
         agent: agent(at),
         what: AgentEvent::Created {

@@ -6,7 +6,7 @@ use hatchery::engine::{Engine, Handle, Options};
 use hatchery::store::{self, StoreUrl};
 use hatchery_core::agent::Birth;
 use hatchery_core::event::MessageEvent;
-use hatchery_core::history::{Imported, SourceId};
+use hatchery_core::history::{ImportedItem, SourceId};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind};
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub fn say(handle: &Handle, agent: AgentId, count: u64) -> EventId {
 
 /// Adds so many messages to the history of each, and the agents take turns. Gives the id of the last.
 pub fn say_in_turn(handle: &Handle, agents: &[AgentId], each: u64) -> EventId {
-    let message = |(at, agent): (u64, &AgentId)| Imported::Message {
+    let message = |(at, agent): (u64, &AgentId)| ImportedItem::Message {
         agent: *agent,
         kind: MessageKind::Assistant,
         content: "x".repeat(MESSAGE_BYTES),

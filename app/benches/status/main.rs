@@ -25,7 +25,7 @@ use daemon::Daemon;
 use effort::{Effort, Group};
 use hatchery::report::Report;
 use hatchery::state_file::StatusFolder;
-use hatchery_core::status::{Edit, Path as Place};
+use hatchery_core::status::{Edit, Path as StatusPath};
 use rustix::fs::FlockOperation;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -184,7 +184,7 @@ fn rate(turn: Duration, change: impl Fn() + Sync) -> f64 {
 }
 
 fn increment(folder: &StatusFolder) {
-    let edit = Edit::Increment { path: Place::field("counter").below("n"), by: 1 };
+    let edit = Edit::Increment { path: StatusPath::field("counter").below("n"), by: 1 };
     let changed = folder.change_state(|document| document.apply(&edit).map_err(|error| Report::failed(&error)));
     changed.unwrap();
 }

@@ -103,6 +103,9 @@ fn keys(effort: Effort, table: &mut Table) {
     let what = format!("key to frame, 99th percentile, {messages} messages in the history");
     table.add(what, Unit::Millis, Pairs::against(FRAME_MS, slow.collect::<Vec<_>>()), Goal::AtMost(1.0));
     drop(screen);
+    // Agents outlive their daemon.
+    let mut stop = Command::new(env!("CARGO_BIN_EXE_hatchery"));
+    assert!(stop.args(["stop", "--all", "--project"]).arg(grounds.path()).status().unwrap().success());
     daemon.kill();
 }
 
@@ -129,7 +132,7 @@ fn opening(effort: Effort, table: &mut Table) {
     let open = || {
         let start = Instant::now();
         let mut screen = Screen::open(&path, (120, 40));
-        screen.wait_for(" Agents ");
+        screen.wait_for(" Agents");
         start.elapsed().as_secs_f64() * 1_000.0
     };
     let pairs = in_turns(effort.rounds(), open, || ps(&path));

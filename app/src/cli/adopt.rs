@@ -11,12 +11,12 @@ use std::process::ExitCode;
 /// Turn conversations of Claude Code and codex into agents
 ///
 /// Without arguments, lists the conversations of this project and its subfolders: id, last activity, number of messages, first
-/// prompt, the program, and the agent that already has the conversation. They are read from $CLAUDE_CONFIG_DIR or ~/.claude and
-/// from $CODEX_HOME or ~/.codex of the daemon, and never changed.
+/// prompt, the program, and the agent that already has the conversation. The daemon reads them from $CLAUDE_CONFIG_DIR or
+/// ~/.claude and from $CODEX_HOME or ~/.codex, as its own environment names them, and never changes them.
 ///
-/// With ids, each conversation becomes a new agent below agent 0 with the whole history, without messages that were rewound.
-/// `hatchery say` continues the same conversation with the same program. Quit a `claude` that still has the conversation open
-/// first: two processes in one conversation lose messages.
+/// With ids, each conversation becomes a new child of agent 0 with the whole history, without messages that were rewound.
+/// `hatchery say` continues the same conversation with the same program. First quit any `claude` that still has the conversation
+/// open: two processes in one conversation lose messages.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -95,7 +95,7 @@ fn list(context: &Context, list: &AdoptableList) -> Result<ExitCode, Report> {
 
 fn line(session: &Adoptable, length: usize) -> String {
     let id = session.session.get(..length).unwrap_or(&session.session);
-    let active = paint(DIM, clock::written(session.last_active));
+    let active = paint(DIM, clock::age(session.last_active, clock::now()));
     let prompt: String = session.first_prompt.iter().flat_map(|prompt| prompt.chars()).take(SHOWN_CHARS).collect();
     let prompt: String = prompt.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     let folder = session.folder.as_ref().map(|folder| paint(DIM, format_args!("  in {folder}"))).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::report::{Context as _, Report};
-use crate::sim::{self, Input, Options, Part, STATE_VARIABLE, Session, Source};
+use crate::sim::{self, Input, Options, Part, PlayedSession, STATE_VARIABLE, Source};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -154,9 +154,9 @@ impl From<Args> for Options {
         };
         let given = args.session_id.unwrap_or_else(new_uuid);
         let session = match args.resume {
-            None => Session::New(given),
-            Some(from) if args.fork_session => Session::Forked { from, to: given },
-            Some(id) => Session::Resumed(id),
+            None => PlayedSession::New(given),
+            Some(from) if args.fork_session => PlayedSession::Forked { from, to: given },
+            Some(id) => PlayedSession::Resumed(id),
         };
         Self {
             source,

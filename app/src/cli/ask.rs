@@ -1,7 +1,8 @@
 //! `hatchery ask`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::{Context, accepted_once, asking, caller_id, number, print_json, print_line, say, text_or_stdin, why::age};
+use super::short_ids::ShortIds;
+use super::{Context, accepted_once, asking, caller_id, number, print_json, print_line, say, text_or_stdin};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{QuestionList, QuestionView};
@@ -36,7 +37,7 @@ enum What {
         question: u64,
         /// The answer; `-` reads it from standard input
         answer: String,
-        /// An id of your own for this answer: with the same id and the same answer again, it is given once
+        /// An id that you choose for this answer: if you repeat the command with the same id and answer, the answer is given once
         #[arg(long, value_name = "ID", value_parser = caller_id)]
         id: Option<String>,
     },
@@ -69,15 +70,18 @@ fn list(context: &Context) -> Result<ExitCode, Report> {
     if list.questions.is_empty() {
         say("nobody asks anything");
     }
+    let ids = short_ids(&list.questions);
     for question in &list.questions {
-        print_line(&line(question, clock::now()))?;
+        print_line(&line(question, &ids, clock::now()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn list_everywhere(context: &Context) -> Result<ExitCode, Report> {
     let mut lists = Vec::new();
-    for (project, answer) in asking(projects::everywhere("/api/questions"))? {
+    let answers = asking(projects::everywhere("/api/questions"))?;
+    let silent = projects::silent(&answers);
+    for (project, answer) in answers {
         let Some((_, answer)) = answer else { continue };
         let list: QuestionList = serde_json::from_value(answer).context("the answer cannot be read")?;
         lists.push((project.root().display().to_string(), list.questions));
@@ -88,28 +92,35 @@ fn list_everywhere(context: &Context) -> Result<ExitCode, Report> {
             .map(|(root, questions)| serde_json::json!({ "project": root, "questions": questions }))
             .collect();
         print_json(&serde_json::json!({ "projects": json }))?;
-        return Ok(ExitCode::SUCCESS);
+        return silent.map_or(Ok(ExitCode::SUCCESS), Err);
     }
-    if lists.iter().all(|(_, questions)| questions.is_empty()) {
+    if silent.is_none() && lists.iter().all(|(_, questions)| questions.is_empty()) {
         say("nobody asks anything");
     }
     for (root, questions) in lists.iter().filter(|(_, questions)| !questions.is_empty()) {
         print_line(&paint(STRONG, root))?;
+        let ids = short_ids(questions);
         for question in questions {
-            print_line(&line(question, clock::now()))?;
+            print_line(&line(question, &ids, clock::now()))?;
         }
         say(paint(DIM, format_args!("  answer with `hatchery ask answer N … --project {root}`")));
     }
-    Ok(ExitCode::SUCCESS)
+    silent.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-fn line(question: &QuestionView, now: Timestamp) -> String {
+/// Of agents and quests alike, so that one length tells all of them apart.
+fn short_ids(questions: &[QuestionView]) -> ShortIds {
+    let ids = questions.iter().flat_map(|it| [Some(it.agent.to_string()), it.quest.map(|quest| quest.to_string())]);
+    ShortIds::of(ids.flatten())
+}
+
+fn line(question: &QuestionView, ids: &ShortIds, now: Timestamp) -> String {
     let name = question.name.as_deref().map(|name| format!(" ({})", printable(name))).unwrap_or_default();
-    let quest = question.quest.map(|quest| format!("  quest {quest}")).unwrap_or_default();
-    let age = paint(DIM, age(question.asked, now));
+    let quest = question.quest.map(|quest| format!("  quest {}", ids.short(quest))).unwrap_or_default();
+    let age = paint(DIM, clock::age(question.asked, now));
     // All of a text that has several lines stands below its number.
     let text = printable(&question.whole()).replace('\n', "\n        ");
-    format!("{:>6}  {}{name}{quest}  {age}\n        {text}", question.id, question.agent)
+    format!("{:>6}  {}{name}{quest}  {age}\n        {text}", question.id, ids.short(question.agent))
 }
 
 #[cfg(test)]
@@ -122,7 +133,8 @@ mod tests {
             "id": 7, "agent": "AAAAAAAAAAAAAAAAAAAAAA", "name": "a\u{7}", "about": { "budget": { "of": null } },
             "text": "How\u{1b}[2J wide?\nIn feet.", "asked": 0,
         });
-        let told = line(&serde_json::from_value(asked).unwrap(), Timestamp(0));
+        let asked = [serde_json::from_value(asked).unwrap()];
+        let told = line(&asked[0], &short_ids(&asked), Timestamp(0));
         assert!(!told.contains("\u{1b}[2J") && !told.contains('\u{7}'), "{told:?}");
         assert!(told.contains("wide?\n        In feet."), "{told:?}");
     }

@@ -4,17 +4,21 @@ use super::paint::{BAD, DIM, GOOD, WARN, paint, printable};
 use super::state::changed;
 use super::{Context, print_json, print_line, say, text_or_stdin};
 use crate::clock;
+use crate::http::ResumeView;
 use crate::report::{Code, Report};
 use crate::spec_sections;
 use crate::status_door::{Denied, StatusDoor};
-use hatchery_core::build_run::{BuildError, BuildRun, Chunk, ChunkId, ChunkState, Move, Resume};
-use hatchery_core::status::{Document, Json, StatusChange, StatusRefusal};
+use hatchery_core::build_run::{BuildError, BuildRun, Changed, Chunk, ChunkId, ChunkState, Move, Resume};
+use hatchery_core::status::{Json, StatusChange, StatusDocument, StatusRefusal};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 
+const CLEARED: &str = "all chunks are built: the build run is completed, and cleared";
+
 /// Follow a build through its chunks, and resume one that was interrupted
 ///
-/// The build run is in `buildRun` of .fctry/state.json. It survives the session that began it: only `fresh` and `clear` end it.
+/// The build run is in `buildRun` of .fctry/state.json. A build run survives the session that began it. It is cleared when its
+/// last chunk is completed. An unfinished build run ends only by `build clear`, `build plan --fresh` or `build resume --choose fresh`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -33,19 +37,20 @@ enum What {
     },
     /// Show the chunks of the build run
     Show,
-    /// Move a chunk on
+    /// Record what happened to a chunk
     Chunk {
-        /// Its number
+        /// The chunk's number
         id: ChunkId,
-        /// What happened to it
+        /// What happened to the chunk
         #[arg(value_enum)]
         action: Action,
     },
     /// Pause the build run
     Pause,
-    /// Show what is done and what remains of an interrupted build, and go on with it
+    /// Show what is done and what remains of an interrupted build run, and continue it
     ///
-    /// Names completed chunks whose sections of the spec have changed since, and asks for each whether to build it again or to keep it.
+    /// Lists the completed chunks whose sections of the spec have changed since they were built. Asks for each of these chunks
+    /// whether to build it again or to keep it.
     Resume {
         /// What to do: resume (1), fresh (2) or cancel (3)
         #[arg(long, value_enum)]
@@ -57,7 +62,7 @@ enum What {
         #[arg(long, value_enum)]
         changed: Option<Outdated>,
     },
-    /// Forget the build run
+    /// Clear the build run
     Clear,
 }
 
@@ -95,8 +100,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 Report::new(Code::Usage, &error).hint("the plan is a JSON object")
             })?;
             let run = format!("run-{}", clock::now().0);
-            let spec_version = spec_sections::registered_version(door.folder());
-            changed(&door, &StatusChange::ApprovePlan { plan, run: run.clone(), fresh: *fresh, spec_version })?;
+            changed(&door, &StatusChange::ApprovePlan { plan, run: run.clone(), fresh: *fresh, spec_version: None })?;
             print_line(&run)?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -106,14 +110,15 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         }
         What::Chunk { id, action } => {
             let (chunk, action) = (*id, action.as_move());
-            let fingerprints = match action {
-                Move::Complete => spec_sections::fingerprints(door.folder()).unwrap_or_default(),
-                Move::Start | Move::Retry | Move::Fail | Move::Rebuild => Default::default(),
-            };
-            let spec_version = spec_sections::registered_version(door.folder());
-            changed(&door, &StatusChange::MoveChunk { chunk, action, fingerprints, spec_version })?;
-            let state = BuildRun::read(&door.state()?).and_then(|run| Some(run.chunk(chunk)?.state.name()));
-            print_line(state.unwrap_or_default())?;
+            let fingerprints = Default::default();
+            changed(&door, &StatusChange::MoveChunk { chunk, action, fingerprints, spec_version: None })?;
+            match BuildRun::read(&door.state()?) {
+                Some(run) => print_line(run.chunk(chunk).map(|chunk| chunk.state.name()).unwrap_or_default())?,
+                None => {
+                    print_line(ChunkState::Completed.name())?;
+                    say(CLEARED);
+                }
+            }
             return Ok(ExitCode::SUCCESS);
         }
         What::Resume { choose, rebuild, changed } => return resume(context, &door, *choose, rebuild, *changed),
@@ -135,7 +140,7 @@ impl Action {
     }
 }
 
-fn show(context: &Context, document: &Document) -> Result<(), Report> {
+fn show(context: &Context, document: &StatusDocument) -> Result<(), Report> {
     let run = BuildRun::read(document).ok_or_else(|| refusal(BuildError::NoRun))?;
     if context.json {
         return print_json(&document.field("buildRun").and_then(Json::value));
@@ -177,7 +182,7 @@ fn resume(
         return Ok(ExitCode::SUCCESS);
     };
     match context.json {
-        true => print_json(&as_json(&shown, version.as_deref()))?,
+        true => print_json(&ResumeView::of(&shown, version.clone()))?,
         false => tell(&shown, version.as_deref())?,
     }
     let Some(choice) = choose.or_else(asked) else {
@@ -192,14 +197,17 @@ fn resume(
                 );
                 return Ok(ExitCode::from(Code::Waits as u8));
             };
-            changed(door, &StatusChange::ResumeBuild { rebuild, spec_version: version.clone() })?;
+            // Something was chosen for each outdated chunk.
+            let decided = Some(Changed::Keep);
+            let (fingerprints, spec_version) = (sections.clone(), version.clone());
+            changed(door, &StatusChange::ResumeBuild { rebuild, changed: decided, fingerprints, spec_version })?;
             let left = BuildRun::read(&door.state()?).and_then(|run| run.resume(version.as_deref(), &sections));
-            let left = left.ok_or_else(|| refusal(BuildError::NoRun))?;
-            match left.ready.first() {
-                Some(next) => {
+            match left.map(|left| left.ready.first().copied()) {
+                Some(Some(next)) => {
                     say(format_args!("resumed; the next chunk is {next}: `hatchery build chunk {next} start`"))
                 }
-                None => say("resumed; nothing is left to start"),
+                Some(None) => say("resumed; nothing is left to start"),
+                None => say(CLEARED),
             }
         }
         Choice::Fresh => {
@@ -229,14 +237,6 @@ fn tell(shown: &Resume, version: Option<&str>) -> Result<(), Report> {
         part(&format!("completed, but the spec has changed for them since{version}"), &shown.outdated)?;
     }
     print_line("(1) Resume from the next pending chunk\n(2) Start fresh\n(3) Cancel")
-}
-
-fn as_json(shown: &Resume, version: Option<&str>) -> serde_json::Value {
-    serde_json::json!({
-        "runId": shown.run.id, "status": shown.run.status.name(), "specVersion": version,
-        "completed": shown.done, "failed": shown.failed, "remaining": shown.remaining, "ready": shown.ready,
-        "outdated": shown.outdated, "choices": ["resume", "fresh", "cancel"], "changed": ["rebuild", "keep"],
-    })
 }
 
 /// The completed chunks that are built again: those that were named, and of the outdated ones those for which that was chosen. None if

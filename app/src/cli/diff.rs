@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 /// Show what an agent or a quest has changed
 ///
-/// For an agent with a worktree and for a quest, these are the changes since the branch left yours, with those that are not committed yet.
-/// For other agents these are the uncommitted changes of the folder in which the agent works.
+/// For an agent with a worktree and for a quest, shows all changes since its branch left your branch, including uncommitted
+/// changes. For other agents, shows the uncommitted changes of the folder in which the agent works.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -3,12 +3,14 @@
 mod players;
 
 use super::paint::{BAD, DIM, GOOD, WARN, paint, printable};
-use super::{Context, counted, print_json, print_line};
+use super::{Context, asking, counted, print_json, print_line};
+use crate::client::{Client, Sight};
 use crate::config::Config;
 use crate::harness::{find_program, place_of};
 use crate::report::{Code, Context as _, Report};
 use crate::store::migration::MIGRATIONS;
 use crate::store::{self, StoreStatus};
+use crate::version::version;
 use hatchery_core::permission::PermissionPolicy;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -24,13 +26,13 @@ pub struct Args {}
 #[derive(Debug, serde::Serialize)]
 struct Finding {
     about: &'static str,
-    verdict: Verdict,
+    verdict: Grade,
     what: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Verdict {
+enum Grade {
     Good,
     /// Works, but something is missing that one may want.
     Note,
@@ -41,42 +43,56 @@ enum Verdict {
 const LOW_DISK_BYTES: u64 = 1 << 30;
 
 pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
-    let mut findings =
-        vec![Finding { about: "project", verdict: Verdict::Good, what: context.project.root().display().to_string() }];
+    let mut findings = Findings { json: context.json, all: Vec::new() };
+    let root = context.project.root().display().to_string();
+    findings.add([Finding { about: "project", verdict: Grade::Good, what: root }])?;
     match context.config() {
         Ok(config) => {
-            findings.push(Finding { about: "settings", verdict: Verdict::Good, what: settings(context) });
-            findings.extend([
-                daemon(context),
-                folder(context),
-                store(context, &config)?,
-                port(context, &config),
-                disk(context),
-            ]);
+            findings.add([Finding { about: "settings", verdict: Grade::Good, what: settings(context) }])?;
+            findings.add([daemon(context)?])?;
+            findings.add([folder(context), store(context, &config)?, port(context, &config), disk(context)])?;
         }
-        Err(report) => findings.push(Finding { about: "settings", verdict: Verdict::Bad, what: report.to_string() }),
+        Err(report) => {
+            findings.add([Finding { about: "settings", verdict: Grade::Bad, what: report.to_string() }])?;
+            findings.add([daemon(context)?])?;
+        }
     }
-    findings.push(program(context, "git", Path::new("git")));
+    findings.add([program(context, "git", Path::new("git"))])?;
     if let Ok(config) = context.config() {
-        findings.push(players::claude(context, &config));
-        findings.push(players::codex(context, &config));
-        findings.extend(players::acp(context, &config));
-        findings.extend(agents(context, &config));
+        findings.add([players::claude(context, &config)])?;
+        findings.add([players::codex(context, &config)])?;
+        findings.add(players::acp(context, &config))?;
+        findings.add(agents(context, &config))?;
     }
     if context.json {
-        print_json(&serde_json::json!({ "head": null, "findings": findings }))?;
-    } else {
-        for Finding { about, verdict, what } in &findings {
-            let mark = match verdict {
-                Verdict::Good => paint(GOOD, "ok  "),
-                Verdict::Note => paint(WARN, "note"),
-                Verdict::Bad => paint(BAD, "bad "),
-            };
-            print_line(&format!("{mark} {} {what}", paint(DIM, format_args!("{about:<9}"))))?;
-        }
+        print_json(&serde_json::json!({ "head": null, "findings": findings.all }))?;
     }
-    let bad = findings.iter().any(|finding| finding.verdict == Verdict::Bad);
+    let bad = findings.all.iter().any(|finding| finding.verdict == Grade::Bad);
     Ok(if bad { ExitCode::from(Code::Found as u8) } else { ExitCode::SUCCESS })
+}
+
+/// What was found. People see each finding at once, because some checks take a while.
+struct Findings {
+    json: bool,
+    all: Vec<Finding>,
+}
+
+impl Findings {
+    fn add(&mut self, found: impl IntoIterator<Item = Finding>) -> Result<(), Report> {
+        for finding in found {
+            if !self.json {
+                let Finding { about, verdict, what } = &finding;
+                let mark = match verdict {
+                    Grade::Good => paint(GOOD, "ok  "),
+                    Grade::Note => paint(WARN, "note"),
+                    Grade::Bad => paint(BAD, "bad "),
+                };
+                print_line(&format!("{mark} {} {what}", paint(DIM, format_args!("{about:<9}"))))?;
+            }
+            self.all.push(finding);
+        }
+        Ok(())
+    }
 }
 
 fn settings(context: &Context) -> String {
@@ -87,41 +103,52 @@ fn settings(context: &Context) -> String {
     }
 }
 
-fn daemon(context: &Context) -> Finding {
-    match (context.project.is_served(), context.project.daemon()) {
-        (true, Some(daemon)) => Finding {
-            about: "daemon",
-            verdict: Verdict::Good,
-            what: format!("runs: pid {}, {}", daemon.pid, daemon.url),
-        },
-        (true, None) => Finding { about: "daemon", verdict: Verdict::Note, what: "is starting".into() },
-        (false, _) => Finding { about: "daemon", verdict: Verdict::Good, what: "none runs; commands start it".into() },
-    }
+fn daemon(context: &Context) -> Result<Finding, Report> {
+    let (verdict, what) = match asking(async { Ok(Client::look(&context.project).await) })? {
+        Sight::Answers(daemon) if daemon.version != version() => {
+            let theirs = &daemon.version;
+            let words =
+                format!("runs: pid {}, {}, version {theirs}; this command is {}", daemon.pid, daemon.url, version());
+            (
+                Grade::Note,
+                format!("{words}; `hatchery up --replace` starts a daemon of this version, and agents work on"),
+            )
+        }
+        Sight::Answers(daemon) => (Grade::Good, format!("runs: pid {}, {}", daemon.pid, daemon.url)),
+        Sight::Silent(daemon) => {
+            let pid = context.project.daemon_pid().unwrap_or(daemon.pid);
+            let words = format!("process {pid} holds the project's lock and has not answered at {}", daemon.url);
+            (Grade::Bad, format!("{words}; `hatchery down --force` ends it, nothing is lost, and agents work on"))
+        }
+        Sight::Starting => (Grade::Note, "is starting or ending".into()),
+        Sight::Away => (Grade::Good, "none runs; commands start it".into()),
+    };
+    Ok(Finding { about: "daemon", verdict, what })
 }
 
 fn folder(context: &Context) -> Finding {
     let data = context.project.data();
     let place: &Path = if data.is_dir() { &data } else { context.project.root() };
     if let Err(report) = context.project.check_owner() {
-        return Finding { about: "folder", verdict: Verdict::Bad, what: report.to_string() };
+        return Finding { about: "folder", verdict: Grade::Bad, what: report.to_string() };
     }
-    if context.project.is_foreign() {
-        let what = format!("{} was not made here; `hatchery trust` accepts it", data.display());
-        return Finding { about: "folder", verdict: Verdict::Bad, what };
+    if let Some(foreign) = context.project.foreign() {
+        let what = format!("{} was not made here; `hatchery trust` accepts it", foreign.display());
+        return Finding { about: "folder", verdict: Grade::Bad, what };
     }
     let (verdict, what) = match (tempfile::tempfile_in(place), context.project.existing_token()) {
-        (Err(error), _) => (Verdict::Bad, format!("{} cannot be written: {error}", place.display())),
-        (Ok(_), Err(report)) => (Verdict::Bad, report.to_string()),
-        (Ok(_), Ok(_)) => (Verdict::Good, format!("{} is writable, the token is private", place.display())),
+        (Err(error), _) => (Grade::Bad, format!("{} cannot be written: {error}", place.display())),
+        (Ok(_), Err(report)) => (Grade::Bad, report.to_string()),
+        (Ok(_), Ok(_)) => (Grade::Good, format!("{} is writable, the token is private", place.display())),
     };
-    if verdict != Verdict::Good {
+    if verdict != Grade::Good {
         return Finding { about: "folder", verdict, what };
     }
     let open = context.project.open_to_others();
     if let Some(first) = open.first() {
         let more = if open.len() > 1 { format!(" and {} more", open.len() - 1) } else { String::new() };
         let what = format!("{}{more} can be read by other users; `hatchery up` closes it", first.display());
-        return Finding { about: "folder", verdict: Verdict::Note, what };
+        return Finding { about: "folder", verdict: Grade::Note, what };
     }
     Finding { about: "folder", verdict, what }
 }
@@ -134,29 +161,29 @@ fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
     {
         return Ok(Finding {
             about: "store",
-            verdict: Verdict::Good,
+            verdict: Grade::Good,
             what: format!("{url} will be made at the first start"),
         });
     }
     if context.project.is_served() {
         return Ok(Finding {
             about: "store",
-            verdict: Verdict::Good,
+            verdict: Grade::Good,
             what: format!("{url} is in use by the daemon; `hatchery fsck` reads all of it"),
         });
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
     let (verdict, what) = match store::inspect(url, runtime.handle()) {
-        Ok(StoreStatus { head, pending: 0 }) => (Verdict::Good, format!("{url} has {}", counted(head.0, "event"))),
+        Ok(StoreStatus { head, pending: 0 }) => (Grade::Good, format!("{url} has {}", counted(head.0, "event"))),
         Ok(StoreStatus { pending, .. }) if pending == MIGRATIONS.len() => {
-            (Verdict::Good, format!("{url} is empty; the first start makes its tables"))
+            (Grade::Good, format!("{url} is empty; the first start makes its tables"))
         }
         Ok(StoreStatus { head, .. }) => {
             let events = counted(head.0, "event");
-            (Verdict::Note, format!("{url} has {events} in an older schema; `hatchery up` will bring it up to date"))
+            (Grade::Note, format!("{url} has {events} in an older schema; `hatchery up` will bring it up to date"))
         }
-        Err(error) => (Verdict::Bad, format!("{url}: {error}")),
+        Err(error) => (Grade::Bad, format!("{url}: {error}")),
     };
     Ok(Finding { about: "store", verdict, what })
 }
@@ -164,16 +191,16 @@ fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
 fn port(context: &Context, config: &Config) -> Finding {
     let address = config.listen;
     if context.project.is_served() && address.port() != 0 {
-        return Finding { about: "port", verdict: Verdict::Good, what: format!("{address} is the daemon's") };
+        return Finding { about: "port", verdict: Grade::Good, what: format!("{address} is the daemon's") };
     }
     match TcpListener::bind(address) {
         Ok(_) if address.port() == 0 => {
-            Finding { about: "port", verdict: Verdict::Good, what: format!("any free one on {}", address.ip()) }
+            Finding { about: "port", verdict: Grade::Good, what: format!("any free one on {}", address.ip()) }
         }
-        Ok(_) => Finding { about: "port", verdict: Verdict::Good, what: format!("{address} is free") },
+        Ok(_) => Finding { about: "port", verdict: Grade::Good, what: format!("{address} is free") },
         Err(error) => Finding {
             about: "port",
-            verdict: Verdict::Bad,
+            verdict: Grade::Bad,
             what: format!("{address} cannot be used: {error}; choose another with --port"),
         },
     }
@@ -183,10 +210,10 @@ fn disk(context: &Context) -> Finding {
     match rustix::fs::statvfs(context.project.root()) {
         Ok(space) => {
             let free = space.f_bavail.saturating_mul(space.f_frsize);
-            let verdict = if free < LOW_DISK_BYTES { Verdict::Bad } else { Verdict::Good };
+            let verdict = if free < LOW_DISK_BYTES { Grade::Bad } else { Grade::Good };
             Finding { about: "disk", verdict, what: format!("{} MiB free", free >> 20) }
         }
-        Err(error) => Finding { about: "disk", verdict: Verdict::Note, what: format!("cannot be asked: {error}") },
+        Err(error) => Finding { about: "disk", verdict: Grade::Note, what: format!("cannot be asked: {error}") },
     }
 }
 
@@ -205,7 +232,7 @@ fn agents(context: &Context, config: &Config) -> Vec<Finding> {
     let roles: Vec<String> = roles.map(|(name, policy)| format!("{name} `{policy}`")).collect();
     let roles = if roles.is_empty() { String::new() } else { format!(". By role: {}", roles.join(", ")) };
     let risky = config.runs.permissions == Some(PermissionPolicy::All);
-    let verdict = if risky { Verdict::Note } else { Verdict::Good };
+    let verdict = if risky { Grade::Note } else { Grade::Good };
     let permissions = Finding { about: "may", verdict, what: format!("{what}{roles}") };
     let servers = match config.runs.claude_strict {
         true => "hatchery only, because `claude_strict` is set".to_owned(),
@@ -215,7 +242,7 @@ fn agents(context: &Context, config: &Config) -> Vec<Finding> {
             format!("hatchery, and your own for claude ({own}); `claude_strict = true` leaves yours out")
         }
     };
-    vec![permissions, Finding { about: "tools", verdict: Verdict::Good, what: servers }]
+    vec![permissions, Finding { about: "tools", verdict: Grade::Good, what: servers }]
 }
 
 /// The names of the MCP servers that the Claude CLI finds by itself: those of the user, and those of the project.
@@ -239,9 +266,9 @@ fn mcp_servers(context: &Context) -> Vec<String> {
 fn program(context: &Context, about: &'static str, wanted: &Path) -> Finding {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match find_program(wanted, context.project.root(), &path) {
-        Some(file) => Finding { about, verdict: Verdict::Good, what: file.display().to_string() },
+        Some(file) => Finding { about, verdict: Grade::Good, what: file.display().to_string() },
         None => {
-            Finding { about, verdict: Verdict::Note, what: format!("{} is not {}", wanted.display(), place_of(wanted)) }
+            Finding { about, verdict: Grade::Note, what: format!("{} is not {}", wanted.display(), place_of(wanted)) }
         }
     }
 }

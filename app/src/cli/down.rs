@@ -1,7 +1,7 @@
 //! `hatchery down`
 
 use super::{Context, print_json, say};
-use crate::client::ending::end_daemon;
+use crate::client::ending::{Ended, Farewell, end_daemon};
 use crate::report::{Context as _, Report};
 use crate::run_folder;
 use std::process::ExitCode;
@@ -16,19 +16,25 @@ pub struct Args {
     /// Stop waiting after this many seconds; the daemon still stops by itself
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     wait: u64,
+
+    /// Kill a daemon that does not react within two seconds, or has not ended after --wait. Nothing is lost: the next daemon reads the log
+    #[arg(long)]
+    force: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    match end_daemon(&context.project, Duration::from_secs(args.wait))? {
-        true => said(context, true, "the daemon has stopped"),
-        false => said(context, false, "no daemon runs here"),
-    }
-}
+    let wait = Duration::from_secs(args.wait);
+    let ended = end_daemon(&context.project, Farewell { wait, force: args.force, by_force: "hatchery down --force" })?;
+    let words = match ended {
+        Ended::InOrder => "the daemon has stopped",
+        Ended::ByForce => "the daemon did not react and was ended by force; nothing is lost",
+        Ended::NoneRan => "no daemon runs here",
+    };
+    let stopped = ended != Ended::NoneRan;
 
-fn said(context: &Context, stopped: bool, words: &str) -> Result<ExitCode, Report> {
     let working = run_folder::count_held(&context.project).context("it cannot be told whether agents run")?;
     if context.json {
-        print_json(&serde_json::json!({ "stopped": stopped, "agents": working }))?;
+        print_json(&serde_json::json!({ "stopped": stopped, "forced": ended == Ended::ByForce, "agents": working }))?;
         return Ok(ExitCode::SUCCESS);
     }
     say(words);

@@ -138,8 +138,9 @@ pub struct EventStream {
     /// The frame whose end has not arrived: a client that comes back must get it again.
     id: Option<u64>,
     data: Option<String>,
-    /// The frame has a name, so it is no event of the log.
-    is_named: bool,
+    /// A frame with a name is no event of the log.
+    name: Option<String>,
+    named: Vec<(String, String)>,
     last_id: Option<u64>,
 }
 
@@ -153,18 +154,25 @@ impl EventStream {
         for line in String::from_utf8_lossy(&whole).lines() {
             if line.is_empty() {
                 self.last_id = self.id.take().or(self.last_id);
-                let data = self.data.take();
-                events.extend(data.filter(|_| !self.is_named));
-                self.is_named = false;
+                match (self.data.take(), self.name.take()) {
+                    (Some(data), None) => events.push(data),
+                    (Some(data), Some(name)) => self.named.push((name, data)),
+                    (None, _) => {}
+                }
             } else if let Some(id) = line.strip_prefix("id:") {
                 self.id = id.parse().ok();
             } else if let Some(data) = line.strip_prefix("data:") {
                 self.data = Some(data.to_owned());
-            } else if line.starts_with("event:") {
-                self.is_named = true;
+            } else if let Some(name) = line.strip_prefix("event:") {
+                self.name = Some(name.trim_start().to_owned());
             }
         }
         events
+    }
+
+    /// The frames with a name that came since the last time: name and data.
+    pub fn take_named(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.named)
     }
 
     /// The position after which to continue. It also moves with frames that have no data.
@@ -204,7 +212,7 @@ const SHOWN_CHARS: usize = 100;
 
 impl std::fmt::Display for EventLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:>6} {} {}", self.id, paint(DIM, clock::written(self.ts)), paint(STRONG, &self.kind))?;
+        write!(f, "{:>6} {} {}", self.id, paint(DIM, clock::told(self.ts)), paint(STRONG, &self.kind))?;
         for (name, value) in &self.rest {
             // How an agent is run has many parts, of which the program says most.
             let value = if name == "spec" { &value["harness"] } else { value };
@@ -237,6 +245,15 @@ mod tests {
             assert_eq!(seen, ["{\"ü\":1}", "{}"], "cut at {cut}");
             assert_eq!(lines.last_id(), Some(9), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn a_frame_with_a_name_is_no_event() {
+        let mut lines = EventStream::default();
+        let seen = lines.take(b"id:1\ndata:{}\n\nevent:trouble\ndata:{\"trouble\":null}\n\nid:2\ndata:[]\n\n");
+        assert_eq!(seen, ["{}", "[]"]);
+        assert_eq!(lines.take_named(), [("trouble".to_owned(), r#"{"trouble":null}"#.to_owned())]);
+        assert!(lines.take_named().is_empty());
     }
 
     #[test]

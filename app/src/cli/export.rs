@@ -16,7 +16,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery export backup.jsonl")]
 pub struct Args {
-    /// The file to write, or `-` [default: standard output]; it appears when it is complete
+    /// The file to write, or `-` [default: standard output]; the file appears when the export is complete
     file: Option<PathBuf>,
 
     /// Write only the identity documents of the seats, as a JSON list

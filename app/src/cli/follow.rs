@@ -76,7 +76,7 @@ impl Following {
         if let Some(running) = Client::running(&self.project).await? {
             return Ok(running);
         }
-        if self.project.daemon().is_some() {
+        if self.project.is_announced() {
             say("the daemon is gone; another one is started");
             return Client::reach(&self.project).await;
         }

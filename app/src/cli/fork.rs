@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 /// Create an agent that inherits another agent's history
 ///
-/// Prints the new agent's id. The child inherits the history up to now, or up to an earlier message (--at), and with it harness, model,
-/// permissions and folder of the parent. With a prompt it starts to work at once. If the parent is running tools, the fork waits until
-/// they have returned.
+/// Prints the new agent's id. The child inherits the parent's history up to now, or up to an earlier message (--at). The child
+/// also inherits the parent's harness, model, permissions and folder. With a prompt the child starts to work at once. If the
+/// parent is running tools, the fork waits until they have returned.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The parent: an id, the beginning of one, or a name [default: agent 0]
@@ -33,20 +33,20 @@ pub struct Args {
     #[arg(long, value_name = "MESSAGE")]
     at: Option<u64>,
 
-    /// Start it at once with this program, for example codex; needs a prompt. If the parent's program is another one, the child is told
-    /// the history as text
+    /// Start the child at once with this harness, for example codex; needs a prompt. If the parent has another harness, the child
+    /// receives the history as text
     #[arg(long, value_name = "NAME", requires = "prompt", conflicts_with = "no_run")]
     harness: Option<String>,
 
-    /// The provider of its model; only recorded
+    /// The provider of the child's model; only recorded
     #[arg(long)]
     provider: Option<String>,
 
-    /// Its model [default: the parent's]
+    /// The child's model [default: the parent's]
     #[arg(long)]
     model: Option<String>,
 
-    /// The session that it belongs to
+    /// The session that the child belongs to
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     session: Option<SessionId>,
 }
@@ -58,8 +58,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         "run": prompt.is_some() && args.harness.is_none() && !args.no_run, "name": args.name, "at": args.at,
         "provider": args.provider, "model": args.model, "session": args.session,
     });
-    let accepted: serde_json::Value =
-        asking(async { Client::reach(&context.project).await?.post("/api/agents", &body).await })?;
+    let accepted: serde_json::Value = asking(async { client(context, args).await?.post("/api/agents", &body).await })?;
     let waits =
         accepted["events"].as_array().is_some_and(|events| events.iter().any(|it| it["type"] == "fork_requested"));
     match context.json {
@@ -83,4 +82,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         say("the fork is made when the tools have ended that run in the parent");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A project that does not exist has no agent who could be meant; but agent 0 is made with it.
+async fn client(context: &Context, args: &Args) -> Result<Client, Report> {
+    match args.agent {
+        Some(_) => Client::visit(&context.project).await,
+        None => Client::reach(&context.project).await,
+    }
 }

@@ -22,6 +22,9 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    if !context.project.exists() {
+        return Err(Client::no_project(&context.project));
+    }
     let running = asking(Client::running(&context.project))?;
     let findings = match running {
         Some(client) => asking(client.post("/api/fsck", &serde_json::json!({ "repair": args.repair })))?,
@@ -50,6 +53,7 @@ fn check_here(context: &Context, repair: bool) -> Result<Findings, Report> {
     let config = context.config()?;
     context.project.prepare()?;
     let _lock = context.project.lock()?;
+    context.project.begin_database(&config.store)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
     let store = store::open(&config.store, runtime.handle()).map_err(|error| daemon::explain(error.into()))?;

@@ -26,7 +26,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let body = serde_json::json!({ "clear": args.clear, "days": args.days });
-    let found: Leftovers = asking(async { Client::reach(&context.project).await?.post("/api/gc", &body).await })?;
+    let found: Leftovers = asking(async { Client::visit(&context.project).await?.post("/api/gc", &body).await })?;
     if context.json {
         print_json(&found)?;
         return Ok(ExitCode::SUCCESS);

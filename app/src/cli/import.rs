@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::daemon;
 use crate::report::{Code, Context as _, Report};
 use crate::store;
-use crate::transfer::{self, Imported};
+use crate::transfer::{self, ImportCount};
 use hatchery_core::EventId;
 use std::fs::File;
 use std::io::{BufReader, IsTerminal as _};
@@ -35,7 +35,8 @@ enum What {
     /// Merge identity documents into the seats
     ///
     /// Reads documents that `hatchery export --identities` or another program has written, in today's form or an older one. The
-    /// newer report wins for the status of a seat. A soul is never replaced. Doing it again changes nothing.
+    /// document with the newer `lastAliveAt` decides the status of a seat. A soul is never replaced. Importing the same file
+    /// again changes nothing.
     Identities {
         /// The file to read; `-` is standard input
         file: PathBuf,
@@ -75,6 +76,10 @@ fn identities(context: &Context, file: &Path) -> Result<ExitCode, Report> {
 fn log(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     let is_new = !context.project.data().exists();
     let config = context.config()?;
+    if is_new && file.to_str() != Some("-") {
+        // Before anything is made for it.
+        File::open(file).map_err(|error| unreadable(file, &error))?;
+    }
     let (imported, head) = read_log(context, &config, file);
     // A command in a folder with an empty project would begin a log of its own, and a second import would be refused.
     if imported.is_err() && is_new && head == Some(EventId::START) {
@@ -93,11 +98,12 @@ fn log(context: &Context, file: &Path) -> Result<ExitCode, Report> {
 }
 
 /// Imports a file. Also gives the last event of the store afterwards, if the store could be opened and read.
-fn read_log(context: &Context, config: &Config, file: &Path) -> (Result<Imported, Report>, Option<EventId>) {
+fn read_log(context: &Context, config: &Config, file: &Path) -> (Result<ImportCount, Report>, Option<EventId>) {
     let mut head = None;
     let imported = (|| {
         context.project.prepare()?;
         let _lock = context.project.lock()?;
+        context.project.begin_database(&config.store)?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
         let store = store::open(&config.store, runtime.handle()).map_err(|error| daemon::explain(error.into()))?;

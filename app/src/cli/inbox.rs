@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 /// Keep ideas for later, in .fctry/inbox.json
 ///
-/// An idea survives sessions and builds. It is taken for processing by exactly one taker. Goes through the daemon if one
-/// runs, and needs none.
+/// An idea survives sessions and builds. Exactly one taker gets each idea for processing. A running daemon makes the change;
+/// without a daemon the command changes the file itself.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -25,32 +25,32 @@ enum What {
     Add {
         /// The idea, a link or a description; `-` reads it from standard input
         content: String,
-        /// What it is: evolve, reference or feature
+        /// The type of the idea: evolve, reference or feature
         #[arg(long = "type", value_name = "TYPE", default_value = "evolve")]
         kind: String,
     },
     /// Show the ideas, the newest first
     List {
-        /// Only those with this status: pending, processing, processed, incorporated or error
+        /// Show only ideas with this status: pending, processing, processed, incorporated or error
         #[arg(long)]
         status: Option<String>,
     },
     /// Remove an idea
     Dismiss {
-        /// Its id
+        /// The idea's id
         id: String,
     },
     /// Take an idea for processing, or say how the processing ended
     Process {
-        /// Its id [default: the oldest pending one]
+        /// The idea's id [default: the oldest pending idea]
         id: Option<String>,
-        /// End the processing with this status: processed, incorporated, error, or pending to give it back
+        /// End the processing with this status: processed, incorporated, error, or pending to give the idea back
         #[arg(long, value_name = "STATUS", requires = "id")]
         done: Option<String>,
-        /// Who takes it
+        /// The name of the taker
         #[arg(long, value_name = "NAME", conflicts_with = "done")]
         taker: Option<String>,
-        /// What came of it
+        /// The result of the processing
         #[arg(long, requires = "done")]
         note: Option<String>,
     },

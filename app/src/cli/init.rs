@@ -20,13 +20,15 @@ const SERVER: &str = "hatchery";
 
 /// Set the project up for Claude Code: status line, tools, and a hook that records file writes
 ///
-/// Merges into .claude/settings.json and .mcp.json, and keeps everything else in them. Shows the change first and asks; --yes
-/// does not ask. A status line of another program is left alone. Makes the folder .fctry, in which quests show themselves.
+/// Adds entries to .claude/settings.json and .mcp.json, and keeps everything else in these files. Shows the change first and
+/// asks; --yes does not ask. Does not replace a status line of another program. Creates the folder .fctry, in which Hatchery
+/// shows quests to other programs.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Take out what `hatchery init` put in
+    /// Remove what `hatchery init` added
     ///
-    /// A file that nobody has changed since is given back as it was. In any other only our part is taken out.
+    /// A file that has not changed since `hatchery init` is restored as it was before. From any other file, only the entries that
+    /// `hatchery init` added are removed.
     #[arg(long)]
     undo: bool,
 
@@ -64,17 +66,23 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         }
     }
     notes.iter().for_each(say);
-    if changes.is_empty() {
+    let has_folder = StatusFolder::of(root).path().is_dir();
+    if changes.is_empty() && (args.undo || has_folder) {
         say(if args.undo { "there is nothing to undo" } else { "everything is set up already" });
         return Ok(ExitCode::SUCCESS);
     }
     for change in &changes {
         change.show()?;
     }
-    if !args.yes && !agreed() {
+    if changes.is_empty() {
+        say("the folder .fctry is made; everything else is set up already");
+    } else if !args.yes && !agreed() {
         let again = if args.undo { "hatchery init --undo --yes" } else { "hatchery init --yes" };
         say(format_args!("nothing is changed; `{again}` does it without asking"));
         return Ok(ExitCode::from(Code::Waits as u8));
+    }
+    for change in &changes {
+        change.check()?;
     }
     match args.undo {
         true => undo(context, &changes, &record)?,
@@ -248,6 +256,15 @@ impl Change {
             print_line(&paint(GOOD, format_args!("+ {}", printable(line))))?;
         }
         Ok(())
+    }
+
+    /// Refuses to write over what another program has written since the change was shown.
+    fn check(&self) -> Result<(), Report> {
+        match read(&self.path)? == self.before {
+            true => Ok(()),
+            false => Err(Report::failed(format_args!("{} was changed meanwhile; nothing is written", self.file))
+                .hint("repeat the command: it shows the change to the file as it is now")),
+        }
     }
 
     fn write(&self) -> Result<(), Report> {

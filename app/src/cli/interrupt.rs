@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 /// Interrupt the current turn of an agent
 ///
-/// The agent program keeps what was said in the turn, and so does the history; a line in both says that it was interrupted. Afterwards a
-/// run that was started with --stay waits for the next message; any other run ends.
+/// The agent program and the history keep what was said in the turn. A line in both says that the turn was interrupted.
+/// Afterwards a run that was started with --stay waits for the next message; any other run ends.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agent: an id, the beginning of one, or a name

@@ -5,10 +5,10 @@ use super::{Context, asking, print_line, quoted, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
+use crate::no_links;
 use crate::report::{Context as _, Report};
 use crate::run_folder::{self, RunFolder};
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
@@ -77,7 +77,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 /// printed at once. A process that wrote nothing may have no file.
 fn read(file: &Path, last: Option<u32>, lines: &mut VecDeque<String>) -> Result<(), Report> {
     let failed = || format!("{} cannot be read", file.display());
-    let open = match File::open(file) {
+    let open = match no_links::open(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         open => open.context(failed())?,
     };

@@ -1,6 +1,7 @@
 //! `hatchery mail`
 
 use super::paint::{DIM, STRONG, paint, printable};
+use super::short_ids::ShortIds;
 use super::{Context, asking, counted, number, print_json, print_line, reference, say};
 use crate::client::paths::mail_path;
 use crate::client::{Client, patience};
@@ -39,7 +40,7 @@ enum Command {
     Wait {
         /// The agents to wait for; write ids that begin with a dash after `--`
         agents: Vec<String>,
-        /// Stop waiting after this many seconds; 0 looks once
+        /// Stop waiting after this many seconds; with 0, look once and do not wait
         #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=MAX_TIMEOUT_S))]
         timeout: u64,
     },
@@ -68,12 +69,13 @@ fn check(context: &Context, list: &MailList) -> Result<ExitCode, Report> {
         print_json(list)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let ids = ShortIds::of(list.mail.iter().map(|mail| mail.header.from));
     for mail in &list.mail {
         let from = match (&mail.name, mail.header.from) {
             (Some(name), _) => name.clone(),
-            (None, from) => from.to_string(),
+            (None, from) => ids.short(from),
         };
-        let sent = paint(DIM, clock::written(mail.sent));
+        let sent = paint(DIM, clock::age(mail.sent, clock::now()));
         let (id, state) = (mail.header.id, mail.header.state);
         print_line(&format!("{id:>6}  {state:<9}  {sent}  from {}: {}", printable(&from), printable(&mail.subject)))?;
     }
@@ -89,7 +91,7 @@ fn show(context: &Context, mail: &Mail) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     let from = paint(STRONG, format_args!("from {}", mail.from));
-    say(format_args!("{from} {}", paint(DIM, clock::written(mail.sent))));
+    say(format_args!("{from} {}", paint(DIM, clock::age(mail.sent, clock::now()))));
     print_line(&mail.body)?;
     Ok(ExitCode::SUCCESS)
 }

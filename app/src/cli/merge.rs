@@ -4,6 +4,7 @@ use super::{Context, asking, branch, counted, print_json, reference, say};
 use crate::client::Client;
 use crate::client::paths::branch_path;
 use crate::http::{BranchKind, BranchView};
+use crate::own_environment;
 use crate::report::{Context as _, Report};
 use crate::worktree::{Repository, Taken, Taking};
 use serde_json::{Value, json};
@@ -33,7 +34,7 @@ Examples:
   hatchery merge flag --squash";
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let found = Repository::find(&context.project, std::env::vars()).context("git is in trouble")?;
+    let found = Repository::find(&context.project, own_environment::entries()).context("git is in trouble")?;
     let repository = found.map_err(|why| Report::failed(format_args!("nothing can be merged here: {why}")))?;
     asking(async {
         let client = Client::visit(&context.project).await?;
@@ -121,6 +122,14 @@ fn explain(view: &BranchView, taken: Taken) -> Report {
                 files.join(", ")
             );
             Report::failed(message).hint("move them away or remove them, and merge again")
+        }
+        Taken::OwnData { files } => {
+            let message = format!(
+                "{branch} brings files of Hatchery's own folder, which could have programs run, so nothing was merged: {}",
+                files.join(", ")
+            );
+            Report::failed(message)
+                .hint("remove them from the branch: `git rm -r --cached .hatchery` in its worktree, and commit")
         }
         Taken::Conflict { into, files } => {
             let message = format!(

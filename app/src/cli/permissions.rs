@@ -1,6 +1,7 @@
 //! `hatchery permissions`
 
 use super::paint::printable;
+use super::short_ids::ShortIds;
 use super::{Context, accepted, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::http::{PermissionRuleList, PermissionRuleView};
@@ -31,7 +32,7 @@ Examples:
 enum What {
     /// List the rules, oldest first
     List,
-    /// Remove a rule; what it allowed is asked again
+    /// Remove a rule; agents ask you again for what the rule allowed
     Remove {
         /// The rule's number
         rule: u64,
@@ -59,17 +60,18 @@ fn list(context: &Context) -> Result<ExitCode, Report> {
     if list.rules.is_empty() {
         say("there is no rule");
     }
+    let ids = ShortIds::of(list.rules.iter().filter_map(|rule| rule.agent));
     for rule in &list.rules {
-        print_line(&line(rule))?;
+        print_line(&line(rule, &ids))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(rule: &PermissionRuleView) -> String {
+fn line(rule: &PermissionRuleView, ids: &ShortIds) -> String {
     let whose = match (&rule.agent, &rule.name) {
         (None, _) => "all agents".to_owned(),
-        (Some(agent), None) => agent.to_string(),
-        (Some(agent), Some(name)) => format!("{agent} ({})", printable(name)),
+        (Some(agent), None) => ids.short(agent),
+        (Some(agent), Some(name)) => format!("{} ({})", ids.short(agent), printable(name)),
     };
     format!("{:>6}  {whose}: {}", rule.id, printable(&rule.text))
 }

@@ -6,9 +6,9 @@ use crate::projects;
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// List your projects on this machine: where they are, who works, who waits for you
+/// List your projects on this machine: folder, agents at work, questions that wait for you
 ///
-/// A project is listed once a daemon has run for it. Starts no daemon.
+/// A project is listed once a daemon has run for it. Starts no daemon. Exits with 3 if a daemon runs and does not answer.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -16,9 +16,10 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     let mut lines = asking(projects::lines())?;
     // A link carries a token: `hatchery open` is the one command that prints it.
     lines.iter_mut().for_each(|line| line.link = None);
+    let silent = projects::told_silent(lines.iter().filter(|line| line.silent).map(|line| line.root.clone()));
     if context.json {
         print_json(&serde_json::json!({ "head": null, "projects": lines }))?;
-        return Ok(ExitCode::SUCCESS);
+        return silent.map_or(Ok(ExitCode::SUCCESS), Err);
     }
     if lines.is_empty() {
         say("no projects yet: `hatchery demo` shows what Hatchery does, `hatchery run \"…\"` starts an agent here");
@@ -26,6 +27,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     for line in lines {
         let state = match line.running {
             true => format!("{} working of {}", line.working, counted(line.agents, "agent")),
+            false if line.silent => paint(BAD, "its daemon does not answer"),
             false => paint(DIM, "no daemon runs"),
         };
         let waits = match line.questions {
@@ -34,5 +36,5 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         };
         print_line(&format!("{}  {state}{waits}", paint(STRONG, line.root)))?;
     }
-    Ok(ExitCode::SUCCESS)
+    silent.map_or(Ok(ExitCode::SUCCESS), Err)
 }

@@ -2,7 +2,6 @@
 
 use super::paint::{BAD, DIM, STRONG, paint, printable};
 use super::short_ids::ShortIds;
-use super::why::age;
 use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
@@ -17,14 +16,14 @@ const RECENT_MS: u64 = 24 * 3_600 * 1_000;
 /// How much of an agent's current line is shown.
 const DOING_CHARS: usize = 60;
 
-/// List the agents: what each one does now, and who waits for you
+/// List the agents: what each one does now, and which ones wait for you
 ///
-/// Lists the agents that have a run or a question, and those outside of quests that were active in the last 24 hours. An agent is hatching (created, but not heard from yet),
-/// alive, sleeping (its session has ended), expired (it never hatched) or dead. Ids are shortened as far as they stay unambiguous; every command
-/// accepts them so, and --json has them whole.
+/// Lists the agents that have a run or a question, and those outside of quests that were active in the last 24 hours. An agent is
+/// hatching (created, but not heard from yet), alive, sleeping (its session has ended), expired (not heard from in time) or dead.
+/// Ids are shortened as long as they stay unambiguous. Every command accepts a shortened id; --json prints whole ids.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// List all agents, also dead and expired ones and those that have been idle for long
+    /// List all agents, including dead, expired and long idle ones
     #[arg(long, short)]
     all: bool,
 
@@ -54,7 +53,9 @@ fn show_here(context: &Context, all: bool) -> Result<ExitCode, Report> {
 
 fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
     let mut lists = Vec::new();
-    for (project, answer) in asking(projects::everywhere("/api/agents"))? {
+    let answers = asking(projects::everywhere("/api/agents"))?;
+    let silent = projects::silent(&answers);
+    for (project, answer) in answers {
         let Some((_, answer)) = answer else { continue };
         let mut list: AgentList = serde_json::from_value(answer).context("the answer cannot be read")?;
         let ids = ShortIds::of(list.agents.iter().map(|agent| agent.id));
@@ -65,13 +66,13 @@ fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
         let json: Vec<_> =
             lists.iter().map(|(root, agents, ..)| serde_json::json!({ "project": root, "agents": agents })).collect();
         print_json(&serde_json::json!({ "projects": json }))?;
-        return Ok(ExitCode::SUCCESS);
+        return silent.map_or(Ok(ExitCode::SUCCESS), Err);
     }
     for (root, agents, ids, hidden) in lists {
         print_line(&paint(STRONG, root))?;
         show(&agents, &ids, hidden)?;
     }
-    Ok(ExitCode::SUCCESS)
+    silent.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 /// Removes what is not worth a line, and counts it.
@@ -134,7 +135,7 @@ fn line(agent: &AgentView, ids: &ShortIds, now: Timestamp) -> String {
         Some(question) => paint(BAD, format_args!("waits for you: hatchery ask answer {question} …")),
         None => paint(DIM, doing),
     };
-    let active = age(agent.last_active, now);
+    let active = clock::age(agent.last_active, now);
     let cost = agent.spent.cost.to_string();
     let (id, width) = (ids.short(agent.id), ids.width());
     format!("{id:<width$}  {state:<9}  {active:>12}  {cost:>8}  {name:<20}  {now_doing}")

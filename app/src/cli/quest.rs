@@ -5,7 +5,8 @@ mod tell;
 mod trial;
 pub mod watch;
 
-use super::run_options::Player;
+use super::run_flags::Player;
+use super::short_ids::ShortIds;
 use super::{Context, asking, number, print_json, print_line, read_given, say, text_or_stdin};
 use crate::client::paths::quest_path;
 use crate::client::{Client, Failure};
@@ -70,8 +71,9 @@ enum What {
     },
     /// Follow a quest, one line per event
     ///
-    /// Shows each question with the command that answers it, and keeps waiting. In a terminal, a line that you type answers the oldest question;
-    /// if nothing is asked, it is a message to the agent at work, or with `STEP: …` to the agent of a step. Ctrl-C ends the view, not the quest.
+    /// Shows each question with the command that answers it, and keeps waiting. In a terminal, a line that you type answers the
+    /// oldest question. If there is no question, the line is a message to the working agent; a line `STEP: …` is a message to the
+    /// agent of that step. Ctrl-C ends the view, not the quest.
     #[command(after_help = ENDS)]
     Watch {
         /// The quest: an id, or the beginning of one
@@ -98,8 +100,8 @@ enum What {
         quest: String,
         /// The step's id, as `hatchery quest show` lists it
         step: String,
-        /// Let a new agent try, which does not know the conversation of the one before. After a refusal or a full context window it
-        /// is so in any case
+        /// Let a new agent try, without the conversation of the previous agent. After a refusal of the model or a full context
+        /// window, a new agent tries even without this option
         #[arg(long)]
         fresh: bool,
     },
@@ -129,8 +131,8 @@ enum What {
     },
     /// Set how much all agents of a quest may spend
     ///
-    /// A budget never stops a turn. When it is reached, the agents finish their turns and wait, and you are asked (`hatchery ask
-    /// list`).
+    /// When the budget is used up, the turns of the quest's agents are interrupted, their runs are parked, and you are asked
+    /// (`hatchery ask list`).
     Budget {
         /// The quest: an id, or the beginning of one
         quest: String,
@@ -285,6 +287,7 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
         "approvePlan": new.approve_plan.then_some(true), "hold": !new.run || !new.no_trial, "steps": steps,
         "with": new.with.as_json()?,
     });
+    new.with.check_before_start(context)?;
     let made = asking(async { Ok(Client::reach(&context.project).await?.ask("/api/quests", &body).await) })?;
     let made: Value = made.map_err(|failure| of_plan(failure, new.plan.as_deref()))?;
     let id = made["id"].as_str().unwrap_or_default();
@@ -373,6 +376,8 @@ fn begin(context: &Context, quest: &str, no_trial: bool) -> Result<ExitCode, Rep
 
 fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
     let mut list: QuestList = asking(async { Client::visit(&context.project).await?.get("/api/quests").await })?;
+    // Those that are not shown can be meant as well.
+    let ids = ShortIds::of(list.quests.iter().map(|quest| quest.id));
     let is_over = |word| matches!(word, QuestWord::Complete | QuestWord::Abandoned);
     list.quests.retain(|quest| all || !is_over(quest.state));
     if context.json {
@@ -383,7 +388,7 @@ fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
         say(if all { "there was never a quest: `hatchery quest new`" } else { "no quest is open; --all shows all" });
     }
     for quest in &list.quests {
-        print_line(&show::line(quest))?;
+        print_line(&show::line(quest, &ids))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use super::{Context, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::RescueList;
+use crate::own_environment;
 use crate::report::{Code, Report};
 use crate::worktree::{Repository, RescueName, Rescued, WorktreeError};
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ enum What {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let found = Repository::find(&context.project, std::env::vars()).map_err(explain)?;
+    let found = Repository::find(&context.project, own_environment::entries()).map_err(explain)?;
     let repository = found.map_err(|why| Report::failed(format_args!("nothing can have been rescued here: {why}")))?;
     match &args.what {
         What::List => list(context, &repository),
@@ -90,7 +91,7 @@ fn newest_first(mut by_name: Vec<Rescued>) -> Vec<Rescued> {
 }
 
 fn line(rescue: &Rescued) -> String {
-    let at = paint(DIM, clock::written(rescue.at));
+    let at = paint(DIM, clock::age(rescue.at, clock::now()));
     format!("{}  {at}  {}  {}", rescue.name, counted(rescue.files, "file"), rescue.subject)
 }
 
@@ -110,7 +111,7 @@ mod tests {
     use hatchery_core::Timestamp;
 
     #[test]
-    fn the_newest_is_the_first_and_shows_its_time() {
+    fn the_newest_is_the_first_and_shows_its_age() {
         let rescued = |name: &str, at: i64| Rescued {
             name: name.into(),
             quest: "q".into(),
@@ -128,6 +129,6 @@ mod tests {
         ]);
         let names: Vec<&str> = list.iter().map(|rescue| rescue.name.as_str()).collect();
         assert_eq!(names, ["q/c/1", "q/a/2", "q/a/1", "q/b/1"]);
-        assert!(line(&list[0]).contains("1970-01-01T00:00:03"), "{}", line(&list[0]));
+        assert!(line(&list[0]).contains(" days ago"), "{}", line(&list[0]));
     }
 }

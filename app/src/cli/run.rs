@@ -1,7 +1,7 @@
 //! `hatchery run`
 
 use super::attach::{self, Until};
-use super::run_options::RunOptions;
+use super::run_flags::RunFlags;
 use super::{Context, asking, counted, print_json, print_line, reference, say, words_or_stdin};
 use crate::client::Client;
 use crate::client::paths::{agent_path, branch_path};
@@ -11,9 +11,9 @@ use std::process::ExitCode;
 
 /// Start an agent on a task and print what it says
 ///
-/// Creates a new agent, unless --agent names an existing one, which then continues its conversation. The agent's process
-/// keeps running when this command or the daemon ends: Ctrl-C and --detach leave it at work. Exits with 0 if the run
-/// completed, otherwise with 1.
+/// Creates a new agent. With --agent, an existing agent continues its conversation instead. The agent's process keeps running
+/// when this command or the daemon ends, also after Ctrl-C and with --detach. Exits with 0 if the run completed, otherwise with
+/// 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "agent")]
     name: Option<String>,
 
-    /// What the agent may spend in all, in dollars. When it is used up, the turn is interrupted and you are asked
+    /// How much the agent may spend in total, in dollars. When the budget is used up, the turn is interrupted and you are asked
     #[arg(long, value_name = "USD")]
     budget: Option<String>,
 
@@ -36,8 +36,8 @@ pub struct Args {
     #[arg(long, short)]
     detach: bool,
 
-    /// Work in a git worktree with a branch of its own; `hatchery diff` shows the changes, `hatchery merge` takes them over [default: the
-    /// setting `worktrees.runs`]
+    /// Work in a git worktree with a branch of its own; `hatchery diff` shows the changes, `hatchery merge` merges them into your
+    /// branch [default: the setting `worktrees.runs`]
     #[arg(long, short, conflicts_with_all = ["agent", "folder"])]
     worktree: bool,
 
@@ -46,7 +46,7 @@ pub struct Args {
     no_worktree: bool,
 
     #[command(flatten)]
-    with: RunOptions,
+    with: RunFlags,
 }
 
 /// What a shell makes of Ctrl-C.
@@ -63,7 +63,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let prompt = words_or_stdin(&args.prompt)?;
     let with = args.with.as_json(context)?;
     asking(async {
-        let client = Client::reach(&context.project).await?;
+        let client = match &args.agent {
+            Some(_) => Client::visit(&context.project).await?,
+            None => {
+                args.with.check_before_start(context)?;
+                Client::reach(&context.project).await?
+            }
+        };
         let accepted: serde_json::Value = match &args.agent {
             Some(agent) => {
                 if let Some(limit) = &args.budget {

@@ -1,7 +1,8 @@
 //! `hatchery runs`
 
 use super::paint::{DIM, paint};
-use super::{Context, asking, print_json, print_line, say, why::age};
+use super::short_ids::ShortIds;
+use super::{Context, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{RunList, RunPhase, RunView};
@@ -21,6 +22,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let mut list: RunList = asking(async { Client::visit(&context.project).await?.get("/api/runs").await })?;
+    let ids = ShortIds::of(list.runs.iter().map(|run| run.agent));
     list.runs.retain(|run| args.all || run.phase != RunPhase::Ended);
     if context.json {
         print_json(&list)?;
@@ -30,12 +32,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         say(if args.all { "nothing was ever run" } else { "nothing runs; --all shows what did" });
     }
     for run in &list.runs {
-        print_line(&line(run))?;
+        print_line(&line(run, &ids))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(run: &RunView) -> String {
+fn line(run: &RunView, ids: &ShortIds) -> String {
     let phase = match run.phase {
         RunPhase::Waiting => "waiting",
         RunPhase::Starting => "starting",
@@ -50,16 +52,16 @@ fn line(run: &RunView) -> String {
         (RunPhase::Running, Some(detail)) => format!(" ({detail})"),
         _ => String::new(),
     };
-    let until = run.until.map(|until| format!(", goes on {}", age(until, now))).unwrap_or_default();
+    let until = run.until.map(|until| format!(", goes on {}", clock::age(until, now))).unwrap_or_default();
     let name = run.name.as_deref().unwrap_or("-");
     let pid = run.pid.map(|pid| format!("  pid {pid}")).unwrap_or_default();
     format!(
         "{}  run {}.{}  {phase}{cause}{waits}{until}  {}  {}  {}{pid}  {name}",
-        run.agent,
+        ids.short(run.agent),
         run.run,
         run.attempts,
         run.harness,
         run.spent.cost,
-        paint(DIM, age(run.last_output, now)),
+        paint(DIM, clock::age(run.last_output, now)),
     )
 }

@@ -1,7 +1,7 @@
 //! `hatchery say`
 
 use super::attach::{self, Until};
-use super::run_options::RunOptions;
+use super::run_flags::RunFlags;
 use super::{Context, accepted_once, asking, caller_id, print_json, quoted, reference, say, words_or_stdin};
 use crate::client::Client;
 use crate::client::once::ask_once;
@@ -30,14 +30,14 @@ pub struct Args {
     #[arg(value_name = "TEXT")]
     second: Option<String>,
 
-    /// Send it to the agent in this seat, 0 to 8, instead; seat 4 is the lead's
+    /// Send the message to the agent in this seat instead, 0 to 8; seat 4 is the lead's
     #[arg(long, value_name = "SEAT", conflicts_with = "second", value_parser = clap::value_parser!(u8).range(..9))]
     seat: Option<u8>,
 
-    /// An id of your own for this message: with the same id and the same message again, it is said once
+    /// An id that you choose for this message: if you repeat the command with the same id and message, the message is sent once
     ///
-    /// For scripts that repeat a command whose outcome they do not know. 1 to 128 visible ASCII characters, another one for each
-    /// message.
+    /// For scripts that repeat a command whose outcome they do not know. An id has 1 to 128 visible ASCII characters. Use a new
+    /// id for each message.
     #[arg(long, value_name = "ID", value_parser = caller_id)]
     id: Option<String>,
 
@@ -46,7 +46,7 @@ pub struct Args {
     follow: bool,
 
     #[command(flatten)]
-    with: RunOptions,
+    with: RunFlags,
 }
 
 const EXAMPLES: &str = "\

@@ -1,6 +1,7 @@
 //! `hatchery seats`
 
 use super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
+use super::short_ids::ShortIds;
 use super::{Context, asking, print_json, print_line};
 use crate::client::Client;
 use crate::clock;
@@ -32,12 +33,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
     print_line(grid(&list).trim_end())?;
     if args.long {
+        let ids = ShortIds::of(list.seats.iter().filter_map(|seat| seat.agent));
+        let width = ids.width();
         for seat in &list.seats {
-            let agent = seat.agent.map_or_else(|| "-".to_owned(), |agent| agent.to_string());
-            let alive = seat.last_alive_at.map_or_else(|| "never alive".to_owned(), clock::written);
+            let agent = seat.agent.map_or_else(|| "-".to_owned(), |agent| ids.short(agent));
+            let alive = seat.last_alive_at.map_or_else(|| "never alive".to_owned(), |at| clock::age(at, clock::now()));
             let soul = if seat.has_soul { "" } else { "  no soul" };
             let name = seat.name.as_deref().map(printable).unwrap_or_default();
-            print_line(&format!("{}  {:<8}  {agent}  {alive}  {name}{soul}", seat.grid_position, seat.status))?;
+            print_line(&format!("{}  {:<8}  {agent:<width$}  {alive}  {name}{soul}", seat.grid_position, seat.status))?;
         }
     }
     print_line(match list.button {

@@ -18,20 +18,20 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use world::{Chance, Load, TestDaemon};
 
-/// Kill everything under load on this disk and this store, and count what was lost
+/// Test this disk and this store: kill daemons and agents under load, and count what was lost
 ///
-/// Makes a project of its own in a temporary folder beside .hatchery. Clients record messages and scripted agents work, while the
-/// daemon, launchers and agents are killed at random moments and strangers send nonsense. Where a small file system can be made,
-/// a disk is filled, too. At the end everything that was acknowledged must be in the log, once and in order, and `fsck` must find
-/// nothing. The last line says so. Exits with 4 if something is wrong.
+/// Creates a project of its own in a temporary folder beside .hatchery. Clients record messages and scripted agents work, while
+/// the daemon, launchers and agents are killed at random moments and other clients send invalid requests. If the machine allows a
+/// small file system, the test also fills a disk. At the end everything that was acknowledged must be in the log, once and in
+/// order, and `fsck` must find nothing. The last line says whether this is true. Exits with 4 if something is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery selftest --minutes 10 --store postgres://me@localhost/an_empty_database")]
 pub struct Args {
-    /// How long to kill and count
+    /// How many minutes the test takes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_080))]
     minutes: u64,
 
-    /// A few seconds instead, for CI
+    /// Test for a few seconds only, for CI
     #[arg(long, conflicts_with = "minutes")]
     short: bool,
 
@@ -67,7 +67,7 @@ struct Counts {
     events: u64,
     lost: u64,
     doubled: u64,
-    /// `None` where no small file system can be made.
+    /// `None` where no small file system can be made, and for a store that the user has named.
     full_disk: Option<bool>,
     problems: Vec<String>,
 }
@@ -96,7 +96,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     if args.keep {
         say(format_args!("the project is in {}", folder.keep().display()));
     }
-    report(context, &counts)
+    report(context, &counts, args.store.is_some())
 }
 
 async fn selftest(project: &Project, store: Option<&str>, seed: u64, length: Duration) -> Result<Counts, Report> {
@@ -208,7 +208,17 @@ async fn check(project: &Project, client: &Client, sent: &world::Sent, counts: &
     Ok(())
 }
 
-fn report(context: &Context, counts: &Counts) -> Result<ExitCode, Report> {
+/// What became of the full disk. The disk of a store that the user has named is not filled.
+fn about_disk(full_disk: Option<bool>, has_store: bool) -> &'static str {
+    match full_disk {
+        Some(true) => "a full disk was told",
+        Some(false) => "a full disk was not told",
+        None if has_store => "no disk was filled, because only an embedded store has a disk of its own",
+        None => "no small file system can be made here, so no disk was filled",
+    }
+}
+
+fn report(context: &Context, counts: &Counts, has_store: bool) -> Result<ExitCode, Report> {
     let is_whole = counts.lost == 0 && counts.doubled == 0 && counts.server_errors == 0 && counts.problems.is_empty();
     if context.json {
         print_json(counts)?;
@@ -220,11 +230,7 @@ fn report(context: &Context, counts: &Counts) -> Result<ExitCode, Report> {
             true => paint(GOOD, "nothing was lost"),
             false => paint(BAD, format_args!("{} lost, {} doubled", counts.lost, counts.doubled)),
         };
-        let disk = match counts.full_disk {
-            Some(true) => "a full disk was told",
-            Some(false) => "a full disk was not told",
-            None => "no small file system can be made here, so no disk was filled",
-        };
+        let disk = about_disk(counts.full_disk, has_store);
         print_line(&format!(
             "{verdict}: {} acknowledged ({} more unknown), {}, {}; kills: {} of the daemon, {} of launchers, {} of agents; {} by strangers, {} answered with 5xx; \
              {disk}; {:.0} s",

@@ -17,7 +17,7 @@ pub struct Args {
     /// The sender
     #[arg(long, default_value = "human", value_name = "AGENT", allow_hyphen_values = true, value_parser = reference)]
     from: String,
-    /// An id of your own for this mail: with the same id and the same mail again, it is sent once
+    /// An id that you choose for this mail: if you repeat the command with the same id and mail, the mail is sent once
     #[arg(long, value_name = "ID", value_parser = caller_id)]
     id: Option<String>,
 }

@@ -49,7 +49,7 @@ enum Command {
         /// [default: the session of the seats]
         #[arg(allow_hyphen_values = true)]
         id: Option<SessionId>,
-        /// The reason, which is logged first
+        /// The reason; it is logged before the session ends
         #[arg(long, value_enum, default_value_t = Reason::User)]
         reason: Reason,
     },
@@ -137,7 +137,7 @@ async fn list(context: &Context, client: &Client) -> Result<ExitCode, Report> {
     for session in &list.sessions {
         let reason = session.reason.as_ref().map(|reason| format!(" ({reason:?})").to_lowercase()).unwrap_or_default();
         let label = session.label.as_deref().unwrap_or_default();
-        let started = paint(DIM, clock::written(session.started));
+        let started = paint(DIM, clock::age(session.started, clock::now()));
         print_line(&format!("{}  {started}  {}{reason}  {label}", session.id, session.state))?;
     }
     Ok(ExitCode::SUCCESS)

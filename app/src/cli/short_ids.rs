@@ -1,20 +1,20 @@
 //! Ids for people: as much of each as tells it from all others. Every command accepts the beginning of an id.
 
-use hatchery_core::AgentId;
 use hatchery_core::id::ID_CHARS;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
-/// The fewest characters, so that an id stays unambiguous for a while when more agents come.
+/// The fewest characters, so that an id stays unambiguous for a while when more of them come. Two ids share so many once in 2^48.
 const FEWEST_CHARS: usize = 8;
 
-/// The ids of all agents, and the length at which they are told apart.
+/// The ids of a list, and the length at which they are told apart.
 #[derive(Debug)]
 pub struct ShortIds {
     chars: usize,
 }
 
 impl ShortIds {
-    pub fn of(ids: impl Iterator<Item = AgentId>) -> Self {
+    pub fn of(ids: impl Iterator<Item = impl Display>) -> Self {
         let ids: BTreeSet<String> = ids.map(|id| id.to_string()).collect();
         let shared =
             |(one, other): (&String, &String)| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
@@ -23,7 +23,7 @@ impl ShortIds {
         Self { chars: (longest + 1).clamp(FEWEST_CHARS, ID_CHARS) }
     }
 
-    pub fn short(&self, id: AgentId) -> String {
+    pub fn short(&self, id: impl Display) -> String {
         id.to_string().chars().take(self.chars).collect()
     }
 
@@ -35,6 +35,7 @@ impl ShortIds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hatchery_core::AgentId;
 
     #[test]
     fn ids_are_as_long_as_needed() {
@@ -48,6 +49,6 @@ mod tests {
         let ids = ShortIds::of([id(1, 1), id(2, 1)].into_iter());
         assert_eq!(ids.width(), 22);
         assert_ne!(ids.short(id(1, 1)), ids.short(id(2, 1)));
-        assert_eq!(ShortIds::of(std::iter::empty()).width(), 8);
+        assert_eq!(ShortIds::of(std::iter::empty::<AgentId>()).width(), 8);
     }
 }

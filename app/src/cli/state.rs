@@ -13,8 +13,9 @@ use std::process::ExitCode;
 
 /// Read and change the project's status, .fctry/state.json
 ///
-/// For agents and hooks. A change is in the file when the command ends: thousands of them at once lose nothing, and a reader never sees
-/// half a file. Fields that Hatchery does not know are kept. Goes through the daemon if one runs, and needs none.
+/// For agents and hooks. When the command ends, the change is in the file. Thousands of commands at once lose no change, and a
+/// reader never sees half a file. Fields that Hatchery does not know are kept. A running daemon makes the change; without a
+/// daemon the command changes the file itself.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -23,14 +24,14 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Print the document, or what is at a path; `null` if nothing is
+    /// Print the document, or the value at a path; `null` if there is none
     Get {
-        /// Such as `currentCommand`, `scenarioScore.total` or `buildRun.chunks[0].status`
+        /// The path, such as `currentCommand`, `scenarioScore.total` or `buildRun.chunks[0].status`
         path: Option<String>,
     },
-    /// Set what is at a path
+    /// Set the value at a path
     Set {
-        /// Where
+        /// The path of the value
         path: String,
         /// The value, as JSON; `-` reads it from standard input
         value: String,
@@ -40,24 +41,24 @@ enum What {
         /// The object, as JSON; `-` reads it from standard input
         patch: String,
     },
-    /// Count up a number, and print it
+    /// Increase a number, and print the new number
     Incr {
-        /// Where
+        /// The path of the number
         path: String,
-        /// By how much; may be negative
+        /// The amount to add; may be negative
         #[arg(default_value_t = 1, allow_negative_numbers = true)]
         by: i64,
     },
     /// Append an item to a list
     Append {
-        /// Where
+        /// The path of the list
         path: String,
         /// The item, as JSON; `-` reads it from standard input
         value: String,
     },
-    /// Clear what is at a path: it is set to null, which equals absent
+    /// Clear the value at a path: it becomes null, which equals absent
     Clear {
-        /// Where
+        /// The path of the value
         path: String,
     },
     /// Begin or end a command of the workflow
@@ -72,20 +73,20 @@ enum What {
     },
     /// Record a build event, such as chunk-verified or context-checkpointed
     Event {
-        /// Its kind
+        /// The kind of the event
         kind: String,
-        /// Its other fields, as a JSON object; `-` reads it from standard input
+        /// The other fields of the event, as a JSON object; `-` reads the object from standard input
         fields: Option<String>,
     },
-    /// Record a file that was written outside of a command, as a hook of Claude Code (reads its JSON from standard input)
+    /// Record a file that was written outside of a command; for a hook of Claude Code (reads the hook's JSON from standard input)
     Untracked,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum CommandPart {
-    /// Set the current command, and clear what the steps of the last one left behind
+    /// Set the current command, and clear what the steps of the last command recorded
     Start {
-        /// Such as init, evolve, ref, review or execute
+        /// The command, such as init, evolve, ref, review or execute
         name: String,
     },
     /// Clear the current command
@@ -96,7 +97,7 @@ enum CommandPart {
 enum StepPart {
     /// Begin a step; if another step must come first, ask what to do
     Start {
-        /// Such as state-owner-scan, interviewer, spec-writer or executor-build
+        /// The step, such as state-owner-scan, interviewer, spec-writer or executor-build
         name: String,
         /// What to do if another step must come first: run (1), skip (2) or abort (3)
         #[arg(long, value_parser = choice)]
@@ -106,9 +107,12 @@ enum StepPart {
     Done {
         /// The step's name
         name: String,
-        /// What its agent found, in a paragraph; other agents read it
+        /// What the step's agent found, in a paragraph that other agents read
         #[arg(long)]
         summary: Option<String>,
+        /// What to do if the step has not begun and another step must come first: run (1), skip (2) or abort (3)
+        #[arg(long, value_parser = choice)]
+        choose: Option<Choice>,
     },
 }
 
@@ -118,7 +122,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         What::Get { path } => return get(&door, path.as_deref()),
         What::Untracked => return untracked::record(&door, context.project.root()),
         What::Event { kind, fields } => return event(context, &door, kind, fields.as_deref()),
-        What::Step { what: StepPart::Start { name, choose } } => return start(&door, name, *choose),
+        What::Step { what: StepPart::Start { name, choose } } => {
+            let start = |choose| StatusChange::StartStep { step: name.clone(), choose };
+            return step(&door, name, *choose, start);
+        }
+        What::Step { what: StepPart::Done { name, summary, choose } } => {
+            let finish = |choose| StatusChange::FinishStep { step: name.clone(), summary: summary.clone(), choose };
+            return step(&door, name, *choose, finish);
+        }
         What::Incr { path, by } => {
             let sum = changed(&door, &StatusChange::Increment { path: at(path)?, by: *by })?;
             print_line(sum.text())?;
@@ -130,9 +141,6 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         What::Clear { path } => StatusChange::Clear { path: at(path)? },
         What::Command { what: CommandPart::Start { name } } => StatusChange::StartCommand { name: name.clone() },
         What::Command { what: CommandPart::Done } => StatusChange::EndCommand {},
-        What::Step { what: StepPart::Done { name, summary } } => {
-            StatusChange::FinishStep { step: name.clone(), summary: summary.clone() }
-        }
     };
     changed(&door, &change)?;
     Ok(ExitCode::SUCCESS)
@@ -160,29 +168,45 @@ fn get(door: &StatusDoor, path: Option<&str>) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start(door: &StatusDoor, step: &str, choice: Option<Choice>) -> Result<ExitCode, Report> {
-    let start = |choose| door.change(&StatusChange::StartStep { step: step.to_owned(), choose });
-    match start(choice) {
+/// Begins or completes a step. If another step must come first, a person chooses what to do.
+fn step(
+    door: &StatusDoor,
+    step: &str,
+    choice: Option<Choice>,
+    change: impl Fn(Option<Choice>) -> StatusChange,
+) -> Result<ExitCode, Report> {
+    let mut choice = choice;
+    match door.change(&change(choice)) {
         Ok(done) => drop(told(done)),
         Err(Denied::Refused { code, report }) if code == "steps_missing" => {
             say(&report.message);
-            let Some(choice) = asked() else {
+            choice = asked();
+            if choice.is_none() {
                 say("choose with --choose run, --choose skip or --choose abort");
                 return Ok(ExitCode::from(Code::Waits as u8));
-            };
-            told(start(Some(choice))?);
+            }
+            told(door.change(&change(choice))?);
         }
         Err(denied) => return Err(denied.into()),
     }
-    match door.state()?.words("workflowStep") {
-        Some(begun) if begun == step => print_line(step)?,
+    let state = door.state()?;
+    let is_done = state.names("completedSteps").iter().any(|done| done == step);
+    let is_start = matches!(change(None), StatusChange::StartStep { .. });
+    match state.words("workflowStep") {
+        Some(begun) if is_start && begun == step => print_line(step)?,
+        _ if !is_start && is_done => {}
+        // A script must not go on as if the step had begun. What a quest shows is no answer.
+        _ if choice == Some(Choice::Abort) => {
+            say("the command is aborted");
+            return Ok(ExitCode::from(Code::Failed as u8));
+        }
         Some(first) => {
             print_line(&first)?;
             say(format_args!(
                 "{first} comes first: do it, then `hatchery state step done {first}`, then start {step} again"
             ));
         }
-        None => say("the command is aborted"),
+        None => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -210,9 +234,12 @@ fn event(context: &Context, door: &StatusDoor, kind: &str, fields: Option<&str>)
     let refused = |error: EventError| Report::new(Code::Usage, &error).hint(error.hint());
     let mut object = given.object().ok_or_else(|| refused(EventError::NotAnObject(given.kind())))?;
     object.set("kind", kind.into());
-    let event = BuildEvent::check(&object.to_json(), &clock::new_named_id("event"), &clock::written(clock::now()))
-        .map_err(refused)?;
-    changed(door, &StatusChange::RecordEvent { event: event.body().clone(), id: event.id.clone() })?;
+    let given = object.to_json();
+    let event =
+        BuildEvent::check(&given, &clock::new_named_id("event"), &clock::written(clock::now())).map_err(refused)?;
+    // One that was given with a time and without an id may be known already, under another id.
+    let told = if object.get("timestamp").is_some() { given } else { event.body().clone() };
+    changed(door, &StatusChange::RecordEvent { event: told, id: event.id.clone() })?;
     match context.json {
         true => print_json(&event.body().value())?,
         false => print_line(&event.id)?,

@@ -2,21 +2,21 @@
 
 use super::{Context, asking, counted, print_json, print_line, say};
 use crate::client::Client;
-use crate::http::Status;
+use crate::http::DaemonStatus;
 use crate::report::{Code, Report};
 use std::process::ExitCode;
 
 /// Show the project's daemon: address, how to open the page, store, size of the log
 ///
-/// The page needs the project's token. `hatchery open` opens it with the token, and `hatchery open --print` prints that link.
-/// Does not start a daemon. Exits with 3 if none is running.
+/// The page needs the project's token. `hatchery open` opens the page with the token, and `hatchery open --print` prints the link
+/// with the token. Does not start a daemon. Exits with 3 if no daemon is running.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
 pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     let status = asking(async {
         match Client::running(&context.project).await? {
-            Some(client) => Ok(Some(client.get::<Status>("/api/status").await?)),
+            Some(client) => Ok(Some(client.get::<DaemonStatus>("/api/status").await?)),
             None => Ok(None),
         }
     })?;

@@ -1,6 +1,6 @@
 //! `hatchery statusline`
 
-use crate::statusline::{Facts, Session};
+use crate::statusline::{Facts, StatusLineInput};
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,9 +10,9 @@ const MAX_SESSION_BYTES: u64 = 1024 * 1024;
 
 /// Print a status line about the project, for the prompt of Claude Code
 ///
-/// Reads the JSON that Claude Code writes to a status line's standard input, and looks at .fctry/state.json, .fctry/config.json,
-/// .fctry/inbox.json and the head of git. Needs no daemon and starts none. Never fails: it prints what it can. `hatchery init`
-/// sets it up.
+/// Reads the JSON that Claude Code writes to a status line's standard input, and the files .fctry/state.json, .fctry/config.json,
+/// .fctry/inbox.json and .git/HEAD. Needs no daemon and starts none. Never fails: a part that cannot be read is left out or
+/// named. `hatchery init` sets the status line up.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -24,7 +24,7 @@ pub fn run() -> ExitCode {
         // What could be read counts.
         stdin.lock().take(MAX_SESSION_BYTES).read_to_end(&mut text).unwrap_or_default();
     }
-    let session = Session::read(&String::from_utf8_lossy(&text));
+    let session = StatusLineInput::read(&String::from_utf8_lossy(&text));
     let current = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let facts = Facts::gather(&session, &current);
     let line = facts.render(std::env::var_os("NO_COLOR").is_none());

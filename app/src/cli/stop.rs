@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// End the run of an agent and every process that it started
 ///
 /// Sends SIGINT, then SIGTERM, then SIGKILL, with `stop_grace_ms` in between. The agent and its history stay: `hatchery say`
-/// starts it again. With --all, running quests are paused first, so that nothing takes the place of what is stopped, and the command
-/// returns when no run is open any more, with the ids of the stopped agents. `hatchery quest resume` continues a quest.
+/// starts the agent again. With --all, running quests are paused first, so that they do not start other agents. The command then
+/// waits until no run is open, and prints the ids of the stopped agents. `hatchery quest resume` continues a quest.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agent: an id, the beginning of one, or a name
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "agent")]
     all: bool,
 
-    /// With --all: stop waiting after this many seconds; what is being stopped still ends
+    /// With --all: stop waiting after this many seconds; the runs that are being stopped still end
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait: u64,
 }
@@ -83,7 +83,9 @@ pub(super) async fn all(client: &Client, patience: Duration) -> Result<Vec<Value
     loop {
         // An agent that is being stopped has no more children, so each round finds fewer.
         let RunList { runs, .. } = client.get("/api/runs").await?;
-        let open: Vec<&RunView> = runs.iter().filter(|run| run.phase != RunPhase::Ended).collect();
+        let mut open: Vec<&RunView> = runs.iter().filter(|run| run.phase != RunPhase::Ended).collect();
+        // First those that would take the place of another one that is stopped.
+        open.sort_by_key(|run| run.phase != RunPhase::Waiting);
         if open.is_empty() {
             return Ok(stopped);
         }

@@ -1,8 +1,9 @@
 //! `hatchery summon`
 
-use super::run_options::Player;
-use super::{Context, asking, print_json, say};
+use super::run_flags::Player;
+use super::{Context, asking, caller_id, print_json, say};
 use crate::client::Client;
+use crate::client::once::ask_once;
 use crate::http::FillAnswer;
 use crate::report::Report;
 use std::process::ExitCode;
@@ -19,24 +20,43 @@ pub struct Args {
     seats: Vec<u8>,
 
     #[command(flatten)]
+    request: FillRequest,
+}
+
+/// What `summon` and `wake` have in common.
+#[derive(Debug, clap::Args)]
+pub struct FillRequest {
+    /// An id that you choose for this request: if you repeat the command with the same id and seats, the seats are filled once
+    ///
+    /// For scripts that repeat a command whose outcome they do not know. An id has 1 to 128 visible ASCII characters. Use a new
+    /// id for each request.
+    #[arg(long, value_name = "ID", value_parser = caller_id)]
+    id: Option<String>,
+
+    #[command(flatten)]
     player: Player,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    fill(context, "/api/agents/summon", &args.seats, &args.player, "summoned")
+    args.request.player.check_before_start(context)?;
+    fill(context, Client::reach(&context.project), "/api/agents/summon", &args.seats, &args.request, "summoned")
 }
 
 /// Asks for seats to be filled.
 pub(super) fn fill(
     context: &Context,
+    client: impl Future<Output = Result<Client, Report>>,
     path: &str,
     seats: &[u8],
-    player: &Player,
+    FillRequest { id, player }: &FillRequest,
     done: &str,
 ) -> Result<ExitCode, Report> {
     let seats = (!seats.is_empty()).then_some(seats);
-    let body = serde_json::json!({ "seats": seats, "with": player.as_json()? });
-    let answer: FillAnswer = asking(async { Client::reach(&context.project).await?.post(path, &body).await })?;
+    let body = serde_json::json!({ "id": id, "seats": seats, "with": player.as_json()? });
+    let answer: FillAnswer = asking(async {
+        client.await?;
+        Ok(ask_once(&context.project, path, body).await?)
+    })?;
     if context.json {
         print_json(&answer)?;
         return Ok(ExitCode::SUCCESS);

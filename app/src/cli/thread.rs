@@ -13,8 +13,9 @@ use std::process::ExitCode;
 
 /// Show what was said to an agent and what it said, over all its sessions
 ///
-/// Tools, reports about who is alive, and what Hatchery itself tells the agents of seats and quests are left out. `hatchery history`
-/// shows everything since the last wake. Without an agent it is the conversation with the lead of the seats.
+/// Mail is part of it. Leaves out tools, reports about which agents are alive, and messages from Hatchery itself to agents of
+/// seats and quests.
+/// `hatchery history` shows everything since the last wake. Without an agent, shows the conversation with the lead of the seats.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery thread --seat 3")]
 pub struct Args {
@@ -22,7 +23,7 @@ pub struct Args {
     #[arg(allow_hyphen_values = true, value_parser = reference)]
     agent: Option<String>,
 
-    /// Everybody who ever sat in this seat, 0 to 8; seat 4 is the lead's
+    /// Show all agents that have ever been in this seat, 0 to 8; seat 4 is the lead's
     #[arg(long, value_name = "SEAT", conflicts_with = "agent", value_parser = clap::value_parser!(u8).range(..9))]
     seat: Option<u8>,
 }
@@ -41,11 +42,16 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         say("nothing was said yet");
     }
     for message in &thread.messages {
+        let speaker = printable(&message.speaker(thread.name.as_deref()));
         let speaker = match message.speaker_type {
-            SpeakerType::Human => paint(STRONG, printable(&message.speaker_name)),
-            SpeakerType::Agent => printable(&message.speaker_name),
+            SpeakerType::Human => paint(STRONG, speaker),
+            SpeakerType::Agent => speaker,
         };
-        print_line(&format!("{} {speaker}: {}", paint(DIM, clock::written(message.ts)), printable(&message.text)))?;
+        print_line(&format!(
+            "{} {speaker}: {}",
+            paint(DIM, clock::age(message.ts, clock::now())),
+            printable(&message.text)
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,12 +12,12 @@ use hatchery_core::AgentId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
-/// Show the agents as a tree: what each one does now, and who waits for you
+/// Show the agents as a tree: what each one does now, and which ones wait for you
 ///
-/// Shows the same agents as `hatchery ps`, and those above them.
+/// Shows the same agents as `hatchery ps`, and their ancestors.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Show all agents, also dead and expired ones and those that have been idle for long
+    /// Show all agents, including dead, expired and long idle ones
     #[arg(long, short)]
     all: bool,
 }

@@ -2,18 +2,18 @@
 
 use super::paint::{STRONG, paint, printable};
 use super::{Context, print_json, print_line, say};
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, SettingsFile};
 use crate::report::{Context as _, Report};
 use crate::store::StoreUrl;
 use crate::trust;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-/// Allow what this project brings that can have programs run
+/// Allow this project's settings, prompts and log, which can make Hatchery run programs
 ///
-/// A project's hatchery.toml can name programs, wards and a store, its .hatchery/prompts tell agents what to do, and a .hatchery that
-/// came with a clone or a copy has a log of its own. Hatchery uses none of it before you have seen it here and agreed. Your answer
-/// is remembered by content: what changes is asked for again.
+/// The file hatchery.toml can name programs, wards and a store. The files in .hatchery/prompts tell agents what to do. A folder
+/// .hatchery that came with a clone or a copy has a log of its own. Hatchery uses none of these before you have seen them here
+/// and agreed. Hatchery remembers the content that you agreed to, and asks again after a change.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Agree without being asked
@@ -23,32 +23,40 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let project = &context.project;
-    let foreign = project.is_foreign();
-    let brought = trust::unknown(project)?;
+    let foreign = project.foreign();
+    if foreign.is_some() && project.has_first_stamp() && project.is_served() {
+        return Err(Report::failed(
+            "the daemon of an older version runs here, and goes on writing what is to be taken over",
+        )
+        .hint("`hatchery down` stops it, and agents work on; then `hatchery trust`"));
+    }
+    // Read once: the user agrees to what is shown, and to nothing that is written meanwhile.
+    let all = trust::brought(project, &SettingsFile::read(project)?)?;
+    let brought = trust::unknown(project, &all);
     if context.json {
-        print_json(&serde_json::json!({ "foreignLog": foreign, "brought": brought }))?;
+        print_json(&serde_json::json!({ "foreignLog": foreign.is_some(), "brought": brought }))?;
     } else {
-        if foreign {
-            print_line(&format!("{} was made elsewhere; its log can have programs run", project.data().display()))?;
+        if let Some(foreign) = &foreign {
+            print_line(&format!("{} was made elsewhere; its log can have programs run", foreign.display()))?;
         }
         for (name, content) in &brought {
             print_line(&format!("{}\n  {}", paint(STRONG, name), printable(content).replace('\n', "\n  ")))?;
         }
     }
-    if !foreign && brought.is_empty() {
+    if foreign.is_none() && brought.is_empty() {
         say("there is nothing to allow");
         return Ok(ExitCode::SUCCESS);
     }
     if !args.yes && !agreed()? {
         return Err(Report::failed("nothing was allowed").hint("`hatchery trust --yes` agrees without being asked"));
     }
-    if foreign {
+    if foreign.is_some() {
         // On a shared store a copy must not take the original's processes for its own. In an embedded one there is no original.
         let shared = matches!(Config::resolve(project, &Flags::default())?.store, StoreUrl::Postgres(_));
         project.adopt_data(shared)?;
     }
     project.prepare()?;
-    trust::accept(project)?;
+    trust::accept(project, &all)?;
     say("allowed");
     Ok(ExitCode::SUCCESS)
 }

@@ -8,15 +8,17 @@ use std::process::ExitCode;
 
 /// Show all agents in one screen: talk to them, answer them, switch between them
 ///
-/// `hatchery` alone does the same in a terminal. Ctrl-X and a letter switch agents and open panels; after a moment Ctrl-X shows the
-/// letters. /help lists all keys and commands. Agents go on when you leave, and what you type is kept for each agent.
+/// `hatchery` alone does the same in a terminal. Press Ctrl-X and a letter to switch agents or open a panel; a moment after
+/// Ctrl-X, the letters are shown. /help lists all keys and commands. Agents keep working when you leave, and the text that you
+/// have typed is kept for each agent.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
     /// The agent to begin with: an id, the beginning of one, or a name [default: the last one]
     #[arg(value_parser = reference)]
     agent: Option<String>,
 
-    /// No screen: each line once, for screen readers. Also with ACCESSIBLE=1, TERM=dumb, or without a terminal
+    /// Print each line once instead of drawing a screen, for screen readers. This is the default with ACCESSIBLE=1, with
+    /// TERM=dumb, and without a terminal
     #[arg(long)]
     plain: bool,
 

@@ -1,23 +1,25 @@
 //! `hatchery up`
 
 use super::{Context, paint, print_line, say};
-use crate::client::ending::end_daemon;
+use crate::client::ending::{self, end_daemon};
 use crate::config::{Config, Flags};
 use crate::daemon::{Daemon, Farewell};
 use crate::daemon_log::DaemonLog;
 use crate::report::{Context as _, Report};
+use crate::trust;
 use std::io::IsTerminal as _;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+use tokio::runtime::Runtime;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 /// Run the project's daemon in the foreground, until Ctrl-C or `hatchery down`
 ///
-/// Other commands start a daemon in the background when they need one, so you rarely need this. By default it listens on
-/// 127.0.0.1 on a free port, and requires the token in .hatchery/token, which the printed link contains. With --json it prints
-/// one line when it is ready: {"pid":…,"token":…,"url":…}.
+/// Other commands start a daemon in the background when they need one, so you rarely need this command. By default the daemon
+/// listens on a free port of 127.0.0.1 and requires the token in .hatchery/token. The printed link contains the token. With
+/// --json the daemon prints one line when it is ready: {"pid":…,"token":…,"url":…}.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery up --port 4780 --store postgres://me@localhost/hatchery")]
 pub struct Args {
@@ -33,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 
-    /// Go on with a log that is shorter than it was, or another one. The ids of lost events are given out again
+    /// Continue although the log has lost events or was replaced by another log. The ids of lost events are used again
     #[arg(long)]
     accept_loss: bool,
 
@@ -41,9 +43,13 @@ pub struct Args {
     #[arg(long)]
     no_open: bool,
 
-    /// Stop the daemon that runs, and take its place; agents work on meanwhile
+    /// Stop the running daemon and take its place; agents keep working meanwhile
     #[arg(long)]
     replace: bool,
+
+    /// With --replace: kill a running daemon that does not react within two seconds, or has not ended after 30
+    #[arg(long, requires = "replace")]
+    force: bool,
 }
 
 /// How long the daemon that is replaced may take to end.
@@ -59,18 +65,29 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     };
     let config = Config::resolve(&context.project, &flags)?;
     if args.replace {
-        end_daemon(&context.project, REPLACE_LIMIT)?;
+        // What would keep the new daemon from starting is told while the old one runs.
+        context.project.prepare()?;
+        trust::check(&context.project, &config.file)?;
+        let by_force = "hatchery up --replace --force";
+        end_daemon(&context.project, ending::Farewell { wait: REPLACE_LIMIT, force: args.force, by_force })?;
     }
     super::start_logging(&config.log, log_writer(context)?)?;
+    // Declared before the runtime, so that the lock is released after everything of the daemon is gone, also if the daemon panics.
+    let held = OnceLock::new();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)))
         .enable_all()
         .build()
         .context("no runtime")?;
-    let served = runtime.block_on(async {
+    let handle = runtime.handle().clone();
+    let _ending = Ending(Some(runtime));
+    handle.block_on(async {
         let (auth, open) = (config.auth, config.open);
         let mut farewell = Farewell::listen()?;
-        let mut preparing = pin!(Daemon::prepare(context.project.clone(), flags, config, args.accept_loss));
+        context.project.prepare()?;
+        let lock = Arc::new(context.project.lock()?);
+        let lock = Arc::clone(held.get_or_init(|| lock));
+        let mut preparing = pin!(Daemon::prepare(context.project.clone(), lock, flags, config, args.accept_loss));
         let daemon = tokio::select! {
             daemon = &mut preparing => daemon?,
             // A long log, or a store that is away, can be broken off. The lock ends with the process and not before it:
@@ -97,9 +114,22 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             }
         }
         daemon.serve(farewell).await
-    });
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    served.map(|_lock| ExitCode::SUCCESS)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How long tasks may take that still run when the daemon has ended.
+const LAST_TASKS: Duration = Duration::from_secs(1);
+
+/// A runtime that ends soon, however the daemon has ended. Otherwise a task that waits for something keeps the process for ever.
+struct Ending(Option<Runtime>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_timeout(LAST_TASKS);
+        }
+    }
 }
 
 /// Where the daemon's words go: to its file, which must not grow for ever, or to wherever the user has put standard error.

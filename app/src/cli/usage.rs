@@ -1,6 +1,7 @@
 //! `hatchery usage`
 
 use super::paint::{DIM, STRONG, paint};
+use super::short_ids::ShortIds;
 use super::{Context, asking, print_json, print_line};
 use crate::client::Client;
 use crate::clock;
@@ -11,8 +12,9 @@ use std::process::ExitCode;
 
 /// Show cost and tokens by agent, by day and in total
 ///
-/// The figures are what the agents' programs report. A turn that was killed is missing; newer versions of the Claude CLI add
-/// it when the conversation is resumed.
+/// Each request to the model counts when it is made, with the price of its model. The total that the agent program reports at the
+/// end of a turn corrects the sum. The requests of a killed turn stay counted. Agents that speak ACP report only at the end of a
+/// turn.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -22,16 +24,19 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         print_json(&view)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let ids = ShortIds::of(view.agents.iter().map(|agent| agent.agent));
+    // A day is as wide as a date.
+    let width = ids.width().max("2026-01-01".len());
     for agent in view.agents.iter().filter(|agent| agent.spent != Usage::default()) {
         let name = agent.name.as_deref().unwrap_or("-");
-        print_line(&format!("{}  {}  {name}", agent.agent, line(&agent.spent)))?;
+        print_line(&format!("{:<width$}  {}  {name}", ids.short(agent.agent), line(&agent.spent)))?;
     }
     for day in &view.days {
         let written = clock::written(day.day);
         let date = written.split('T').next().unwrap_or_default();
-        print_line(&format!("{date:<22}  {}", line(&day.spent)))?;
+        print_line(&format!("{date:<width$}  {}", line(&day.spent)))?;
     }
-    print_line(&format!("{}  {}", paint(STRONG, format_args!("{:<22}", "in all")), line(&view.total)))?;
+    print_line(&format!("{}  {}", paint(STRONG, format_args!("{:<width$}", "in all")), line(&view.total)))?;
     Ok(ExitCode::SUCCESS)
 }
 

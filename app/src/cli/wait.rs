@@ -2,12 +2,12 @@
 
 use super::follow::Following;
 use super::paint::printable;
-use super::{Context, asking, print_json, print_line, quoted, reference, say};
+use super::{Context, asking, counted, print_json, print_line, quoted, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
 use crate::report::{Code, Report};
-use hatchery_core::event::RunEvent;
+use hatchery_core::event::{QuestionEvent, RunEvent};
 use hatchery_core::outcome::Cause;
 use hatchery_core::why::Activity;
 use hatchery_core::{AgentId, Event};
@@ -36,7 +36,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         match args.timeout {
             None => waiting.await,
             Some(seconds) => tokio::time::timeout(Duration::from_secs(seconds), waiting).await.unwrap_or_else(|_| {
-                Err(Report::new(Code::Failed, format_args!("not all of them ended within {seconds} seconds"))
+                let time = counted(seconds, "second");
+                Err(Report::new(Code::Failed, format_args!("not all of them ended within {time}"))
                     .hint("`hatchery why AGENT` says what an agent is doing"))
             }),
         }
@@ -79,6 +80,9 @@ async fn wait(context: &Context, args: &Args) -> Result<Vec<Waited>, Report> {
         if view.activity == Activity::Listening && !context.json {
             say(format_args!("{agent} listens and has nothing to do; `hatchery stop {}` ends its run", quoted(agent)));
         }
+        if let Some(question) = view.question {
+            tell_question(context, view.name.as_deref(), view.id, question.0);
+        }
         if all.iter().all(|waited| waited.id != view.id) {
             all.push(Waited { id: view.id, name: view.name, end: None });
         }
@@ -86,6 +90,11 @@ async fn wait(context: &Context, args: &Args) -> Result<Vec<Waited>, Report> {
     let mut following = Following::new(&context.project, client, head);
     while !open.is_empty() {
         let (_, record) = following.next().await?;
+        if let Event::Question { agent, what: QuestionEvent::Asked { .. } } = &record.event
+            && let Some(waited) = all.iter().find(|waited| waited.id == *agent)
+        {
+            tell_question(context, waited.name.as_deref(), *agent, record.id.0);
+        }
         if let Event::Run { of, what: RunEvent::Ended { cause, .. } } = &record.event
             && open.remove(&of.agent)
         {
@@ -93,4 +102,14 @@ async fn wait(context: &Context, args: &Args) -> Result<Vec<Waited>, Report> {
         }
     }
     Ok(all)
+}
+
+/// An agent that asks does not end before it is answered. Whoever waits for it should know.
+fn tell_question(context: &Context, name: Option<&str>, agent: AgentId, question: u64) {
+    if !context.json {
+        let who = name.map_or_else(|| agent.to_string(), printable);
+        say(format_args!(
+            "{who} waits for you: `hatchery ask list` shows the question, `hatchery ask answer {question} …` answers it"
+        ));
+    }
 }

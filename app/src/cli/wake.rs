@@ -1,7 +1,8 @@
 //! `hatchery wake`
 
 use super::Context;
-use super::run_options::Player;
+use super::summon::FillRequest;
+use crate::client::Client;
 use crate::report::Report;
 use std::process::ExitCode;
 
@@ -17,9 +18,11 @@ pub struct Args {
     seats: Vec<u8>,
 
     #[command(flatten)]
-    player: Player,
+    request: FillRequest,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    super::summon::fill(context, "/api/agents/wake", &args.seats, &args.player, "woken")
+    // A project that does not exist has no seats that sleep.
+    let client = Client::visit(&context.project);
+    super::summon::fill(context, client, "/api/agents/wake", &args.seats, &args.request, "woken")
 }

@@ -1,5 +1,6 @@
-//! How commands end the daemon.
+//! How commands end the daemon. The holder of the project's lock is signalled, and never a process that only a file names.
 
+use super::{HUNG_AFTER, notices};
 use crate::project::Project;
 use crate::report::{Code, Report};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,58 +9,144 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How long a killed process may take to be gone. The kernel first finishes what the process was waiting for, such as a slow disk.
+const KILLED_LIMIT: Duration = Duration::from_secs(10);
 
-/// Stops the daemon, and waits until it has ended. Says whether there was one.
-pub fn end_daemon(project: &Project, wait: Duration) -> Result<bool, Report> {
+/// How a daemon is to be ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Farewell {
+    /// How long the daemon may take.
+    pub wait: Duration,
+    /// Whether a daemon that does not end by itself is killed. The log is whole at every moment, so nothing is lost.
+    pub force: bool,
+    /// The command that ends the daemon by force, for the user.
+    pub by_force: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    NoneRan,
+    InOrder,
+    ByForce,
+}
+
+/// Ends the daemon, and waits until its process is gone.
+pub fn end_daemon(project: &Project, how: Farewell) -> Result<Ended, Report> {
     // A daemon whose folder was deleted holds only the lock of the root.
     let runs = || project.is_served() || project.daemon_pid().is_some();
     if !runs() {
-        return Ok(false);
+        return Ok(Ended::NoneRan);
     }
-    let deadline = Instant::now() + wait;
-    let mut told = None;
-    let mut process = None;
+    let begun = Instant::now();
+    let mut told: Option<Process> = None;
+    let mut killed: Option<Instant> = None;
     // The lock is freed a little before the process has ended.
-    while runs() || process.as_ref().is_some_and(is_alive) {
-        // The holder of the lock, and nobody else: a file may name any process.
+    while runs() || told.as_ref().is_some_and(Process::is_alive) {
         let daemon = project.daemon_pid().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        if let Some(pid) = daemon
-            && told != Some(pid)
-        {
-            process = watched(pid);
-            kill_process(pid, Signal::TERM).map_err(|error| {
-                Report::failed(format_args!(
-                    "the daemon (pid {}) cannot be told to stop: {error}",
-                    pid.as_raw_nonzero()
-                ))
-            })?;
-            told = Some(pid);
+        if let Some(pid) = daemon.filter(|pid| told.as_ref().is_none_or(|told| told.pid != *pid)) {
+            told = Process::holding(project, pid);
+            if let Some(process) = &told {
+                process.signal(Signal::TERM)?;
+            }
         }
-        if Instant::now() > deadline {
-            return Err(Report::new(
-                Code::Unreachable,
-                format_args!("the daemon is still ending after {} s", wait.as_secs()),
-            )
-            .hint(format_args!("look into {}", project.daemon_log().display())));
+        let hangs = begun.elapsed() > HUNG_AFTER && !is_ending(project);
+        match (&told, killed) {
+            (Some(process), None) if how.force && (hangs || begun.elapsed() > how.wait) => {
+                process.signal(Signal::KILL)?;
+                killed = Some(Instant::now());
+            }
+            (_, Some(killed)) if killed.elapsed() > KILLED_LIMIT => return Err(unending(project, told.as_ref(), how)),
+            (_, Some(_)) => {}
+            (_, None) if begun.elapsed() > how.wait => return Err(unending(project, told.as_ref(), how)),
+            (Some(process), None) if hangs => notices::does_not_end(process.number(), HUNG_AFTER, how.by_force),
+            (_, None) => {}
         }
         std::thread::sleep(LOOK_AGAIN);
     }
-    Ok(true)
+    Ok(if killed.is_some() { Ended::ByForce } else { Ended::InOrder })
 }
 
-/// A handle that stays with this very process, whoever gets its number next.
+/// Whether the daemon has heard that it is to end: it takes back at once where it listens.
+fn is_ending(project: &Project) -> bool {
+    project.lock_note().is_some_and(|note| note.daemon.is_none())
+}
+
+fn unending(project: &Project, process: Option<&Process>, how: Farewell) -> Report {
+    let seconds = how.wait.as_secs();
+    let log = project.daemon_log();
+    match process {
+        Some(process) => {
+            let what = if is_ending(project) { "is still ending" } else { "does not react" };
+            let message = format!("the daemon (process {}) {what} after {seconds} s", process.number());
+            let by_force = how.by_force;
+            let hint =
+                format!("`{by_force}` ends it; nothing is lost, and agents work on. Its log is {}", log.display());
+            Report::new(Code::Unreachable, message).hint(hint)
+        }
+        // In a container one sees the lock, and perhaps not who holds it.
+        None => Report::new(
+            Code::Unreachable,
+            "something holds the project's lock, but no Hatchery daemon can be seen here, so nothing was ended",
+        )
+        .hint("end it where it was started: it may run in a container, or as another user"),
+    }
+}
+
+/// The process of a daemon. The handle stays with this very process, whoever gets its number next.
+struct Process {
+    pid: Pid,
+    handle: Option<OwnedFd>,
+}
+
+impl Process {
+    /// The process, if it holds the project's lock. The lock is looked at once more when there is a handle: before that, the number could
+    /// have gone to another process.
+    fn holding(project: &Project, pid: Pid) -> Option<Self> {
+        let process = Self { pid, handle: handle_of(pid) };
+        (project.daemon_pid() == Some(process.number())).then_some(process)
+    }
+
+    fn number(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().cast_unsigned()
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), Report> {
+        match self.send(signal) {
+            // It has ended meanwhile.
+            Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(error) => {
+                Err(Report::failed(format_args!("the daemon (process {}) cannot be ended: {error}", self.number())))
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn send(&self, signal: Signal) -> rustix::io::Result<()> {
+        match &self.handle {
+            Some(handle) => rustix::process::pidfd_send_signal(handle, signal),
+            None => kill_process(self.pid, signal),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn send(&self, signal: Signal) -> rustix::io::Result<()> {
+        kill_process(self.pid, signal)
+    }
+
+    /// A process that has ended makes its handle readable.
+    fn is_alive(&self) -> bool {
+        self.handle.as_ref().is_some_and(|handle| {
+            matches!(poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&Timespec::default())), Ok(0))
+        })
+    }
+}
+
 #[cfg(target_os = "linux")]
-fn watched(pid: Pid) -> Option<OwnedFd> {
+fn handle_of(pid: Pid) -> Option<OwnedFd> {
     rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn watched(_pid: Pid) -> Option<OwnedFd> {
+fn handle_of(_pid: Pid) -> Option<OwnedFd> {
     None
-}
-
-/// A process that has ended makes its handle readable.
-fn is_alive(process: &OwnedFd) -> bool {
-    let mut look = [PollFd::new(process, PollFlags::IN)];
-    matches!(poll(&mut look, Some(&Timespec::default())), Ok(0))
 }

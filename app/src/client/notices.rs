@@ -2,6 +2,7 @@
 //! settings. Each is told once. Only programs that speak to a person tell it.
 
 use super::{Client, Failure};
+use crate::config::SettingsFile;
 use crate::live_settings::SettingsTaken;
 use crate::project::{DaemonFile, Project};
 use crate::version::version;
@@ -34,7 +35,8 @@ pub(super) async fn about(project: &Project, daemon: &DaemonFile, client: &Clien
             version()
         ));
     }
-    let is_changed = health.settings.as_ref().is_some_and(|used| *used != project.settings_mark());
+    let is_changed =
+        health.settings.as_ref().is_some_and(|used| Some(used) != SettingsFile::mark_now(project).as_ref());
     if !is_changed && !health.settings_wait {
         return;
     }
@@ -67,9 +69,18 @@ pub(super) fn replaced(daemon: &DaemonFile) {
 
 pub(super) fn hung(daemon: &DaemonFile, patience: Duration) {
     once(&format!(
-        "the daemon (process {}) has not answered for {} seconds; still waiting. If it hangs: `kill -9 {0}`; nothing is lost, and the next command \
-         starts another",
+        "the daemon (process {}) has not answered for {} seconds; still waiting. If it hangs: `hatchery down --force` ends it; nothing is lost, \
+         agents work on, and the next command starts another daemon",
         daemon.pid,
+        patience.as_secs_f64()
+    ));
+}
+
+/// For a daemon that was told to end.
+pub(super) fn does_not_end(pid: u32, patience: Duration, by_force: &str) {
+    once(&format!(
+        "the daemon (process {pid}) has not answered for {} seconds; still waiting. If it hangs: `{by_force}` ends it; nothing is lost, and agents \
+         work on",
         patience.as_secs_f64()
     ));
 }

@@ -24,7 +24,7 @@ pub async fn wait(project: &Project, of: &str, named: &[String], timeout: Durati
         let open: Vec<String> = agents.iter().filter(|one| waits(one)).map(meant).collect();
         let timeout_ms = u64::try_from(left.min(SLICE).as_millis()).unwrap_or(u64::MAX);
         let body = serde_json::json!({ "from": open, "timeoutMs": timeout_ms });
-        let asked = Client::reach(project).await?.ask(&mail_path(of, "/wait"), &body).await;
+        let asked = Client::visit(project).await?.ask(&mail_path(of, "/wait"), &body).await;
         let Waited { mail, agents: news } = match asked {
             Err(Failure::Away(_) | Failure::Unasked(_)) if started.elapsed() < timeout => continue,
             answer => answer?,

@@ -2,16 +2,16 @@
 
 mod role_settings;
 
-use crate::report::{Code, Context as _, Report};
+use crate::report::{Code, Report};
 use crate::strict::Within;
 use hatchery_core::quest::{MAX_SLOTS, MAX_WARD_MS, MIN_WARD_MS};
 use hatchery_core::roles::{Paths, Table};
 use serde::Deserialize;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Where a project may have prompts of its own, from its root.
-const PROMPTS: &str = ".hatchery/prompts";
+pub const PROMPTS_FOLDER: &str = ".hatchery/prompts";
 /// How many agents of a quest are at work at once when nobody says so.
 const SLOTS: u32 = 3;
 /// How long a ward may take when nobody says so: half an hour.
@@ -31,7 +31,7 @@ pub struct Quests {
     pub table: Table,
 }
 
-/// Where steps are worked on.
+/// Where the agents of steps work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolated {
@@ -94,7 +94,7 @@ impl Settings {
             ward_limit_ms: self.ward_limit_ms.map_or(WARD_LIMIT_MS, |it| it.0),
             isolation: self.isolation,
             approve_plan: self.approve_plan.unwrap_or(false),
-            prompts: self.prompts.unwrap_or_else(|| PROMPTS.into()),
+            prompts: self.prompts.unwrap_or_else(|| PROMPTS_FOLDER.into()),
             table,
         })
     }
@@ -102,18 +102,12 @@ impl Settings {
 
 impl Quests {
     /// The table with what each role is told: by its own line in the settings, by the project's file, or by the built-in one.
-    pub fn briefed(&self, root: &Path) -> Result<Table, Report> {
-        let folder = root.join(&self.prompts);
+    pub fn briefed(&self, own: &BTreeMap<String, String>) -> Table {
         let mut table = self.table.clone();
         for role in table.roles.iter_mut().filter(|role| role.prompt.is_empty()) {
-            let file = folder.join(format!("{}.md", role.name));
-            role.prompt = match std::fs::read_to_string(&file) {
-                Ok(own) => own,
-                Err(error) if error.kind() == ErrorKind::NotFound => built_in(&role.name).to_owned(),
-                Err(error) => return Err(error).context(format_args!("{} cannot be read", file.display())),
-            };
+            role.prompt = own.get(&role.name).cloned().unwrap_or_else(|| built_in(&role.name).to_owned());
         }
-        Ok(table)
+        table
     }
 }
 

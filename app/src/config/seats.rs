@@ -8,11 +8,18 @@ use hatchery_core::seat::{HATCH_MS, Mode, TRANSCRIPT_CHARS};
 use serde::Deserialize;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What the human is called where nothing else is said.
 const HUMAN: &str = "human";
 /// Where the Claude CLI keeps its teams, from the home folder.
 const TEAMS: &str = ".claude/teams";
+
+/// Agents that read their inbox do so within about a second, or at the end of a turn.
+const UNREAD_MS: u64 = 60_000;
+const LOOK_MS: u64 = 2_000;
+/// The longest of both: an hour.
+const MAX_PAUSE_MS: u64 = 3_600_000;
 
 /// How seats are filled, unless a command says otherwise.
 #[derive(Clone, Debug)]
@@ -26,6 +33,10 @@ pub struct Seats {
     pub human: String,
     /// The form of events for clients that do not ask for one.
     pub dialect: Dialect,
+    /// How long an agent of the team may leave a message unread before the lead is asked to pass it on.
+    pub unread_ms: u64,
+    /// How often the human's inbox is looked at, because notices of changes may be lost.
+    pub look_every: Duration,
     /// The team that a lead creates, and whose inboxes are used.
     pub team: String,
     /// Where teams are. None if there is no home folder.
@@ -59,6 +70,8 @@ pub(super) struct Settings {
     transcript_chars: Option<Within<1_000, 1_000_000>>,
     human: Option<String>,
     dialect: Option<Dialect>,
+    unread_ms: Option<Within<1, MAX_PAUSE_MS>>,
+    look_ms: Option<Within<10, MAX_PAUSE_MS>>,
     team: Option<String>,
     teams: Option<PathBuf>,
 }
@@ -82,6 +95,8 @@ impl Settings {
                 .map_or(TRANSCRIPT_CHARS, |it| usize::try_from(it.0).unwrap_or(TRANSCRIPT_CHARS)),
             human: named("human", self.human.unwrap_or_else(|| HUMAN.into()))?,
             dialect: self.dialect.unwrap_or_default(),
+            unread_ms: self.unread_ms.map_or(UNREAD_MS, |it| it.0),
+            look_every: Duration::from_millis(self.look_ms.map_or(LOOK_MS, |it| it.0)),
             team: named("team", self.team.unwrap_or_else(|| own_team(root)))?,
             teams: self.teams.or_else(home),
         })

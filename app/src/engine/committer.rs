@@ -5,7 +5,7 @@
 //! command itself. The thread would have to be woken for that command, and the sender for the answer: two context switches that
 //! cost about as much as half a sync.
 
-use super::decision::{Decision, NotDone, Outcome, Round, panic_message};
+use super::decision::{CommandOutcome, Decision, NotDone, Round, panic_message};
 use super::handle::{Shared, View};
 use super::page::{Page, PageWriter};
 use super::recent::RecentMessages;
@@ -512,7 +512,7 @@ fn fail_all(jobs: Vec<Job>, error: &SubmitError) {
     }
 }
 
-fn answer_outcome(job: Job, outcome: Outcome, taken: impl FnOnce(Range<usize>) -> Vec<Record>) {
+fn answer_outcome(job: Job, outcome: CommandOutcome, taken: impl FnOnce(Range<usize>) -> Vec<Record>) {
     let result = match outcome {
         Ok(part) => Ok(taken(part)),
         Err(NotDone::Refused(refusal)) => Err(SubmitError::Refused(refusal)),

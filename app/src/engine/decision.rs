@@ -4,7 +4,7 @@
 //! the engine: the daemon would start again, the caller would repeat the command, and the daemon would end again. So the panic is
 //! caught, the tentative world is thrown away, and the others are decided anew without that command.
 
-use super::{Job, Step};
+use super::{Job, StepFn};
 use crate::store::Row;
 use hatchery_core::event::{AgentEvent, MailEvent};
 use hatchery_core::{Command, Event, Record, Refusal, Stream, Timestamp, World, rests_on};
@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[derive(Clone, Copy)]
 pub(super) struct Round<'a> {
     pub world: &'a World,
-    pub step: Step,
+    pub step: StepFn,
     pub now: Timestamp,
     pub jobs: &'a [Job],
     /// Earlier jobs that wait for mail, the longest wait first.
@@ -38,15 +38,15 @@ pub(super) struct Decision {
     /// The streams that the decisions rest on, where that matters.
     pub reads: BTreeSet<Stream>,
     /// One for each job, in order.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<CommandOutcome>,
     /// Mail waiters that are answered now, by their position, in order: they got mail, or can no longer get any.
-    pub served: Vec<(usize, Outcome)>,
+    pub served: Vec<(usize, CommandOutcome)>,
     /// Why the passing of time could not be decided.
     pub tick_failure: Option<String>,
 }
 
 /// The part of the records that belongs to a command, or why there is none.
-pub(super) type Outcome = Result<Range<usize>, NotDone>;
+pub(super) type CommandOutcome = Result<Range<usize>, NotDone>;
 
 #[derive(Debug)]
 pub(super) enum NotDone {
@@ -86,7 +86,7 @@ impl Round<'_> {
     /// Decides everything but the known failures. Stops at the first new one: the tentative world may be half changed then.
     fn attempt(&self, failures: &Failures) -> Result<Decision, (Source, String)> {
         let mut decision = Decision::starting_from(self.world, self.jobs.len());
-        let take = |decision: &mut Decision, source, command: &Command| -> Result<Outcome, (Source, String)> {
+        let take = |decision: &mut Decision, source, command: &Command| -> Result<CommandOutcome, (Source, String)> {
             if let Some(message) = failures.get(&source) {
                 return Ok(Err(NotDone::Failed(message.clone())));
             }

@@ -8,7 +8,7 @@ use super::replay::Replay;
 use super::{EngineError, Job, SubmitError, snapshot};
 use crate::store::{Store, StoreError};
 use hatchery_core::event::{MessageEvent, Unreadable};
-use hatchery_core::history::{self, Said};
+use hatchery_core::history::{self, HistoryMessage};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Plan, Record, World};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -173,7 +173,7 @@ impl Handle {
     }
 
     /// The same, decoded.
-    pub async fn history(&self, agent: AgentId) -> Result<Vec<Said>, HistoryError> {
+    pub async fn history(&self, agent: AgentId) -> Result<Vec<HistoryMessage>, HistoryError> {
         let replay = self.replay(agent).await?;
         Ok(replay.iter().filter_map(|message| message.said().transpose()).collect::<Result<_, _>>()?)
     }

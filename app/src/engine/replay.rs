@@ -4,7 +4,7 @@
 //! only to encode them again would cost more than reading them.
 
 use hatchery_core::event::{MessageEvent, Unreadable, message_kind};
-use hatchery_core::history::{Said, interrupted, put_in_order};
+use hatchery_core::history::{HistoryMessage, interrupted, put_in_order};
 use hatchery_core::{Event, EventId, MessageKind, Record, World};
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ pub struct Replay {
     head: EventId,
     /// The bodies of all messages, one after the other.
     bodies: String,
-    messages: Vec<Message>,
+    messages: Vec<StoredMessage>,
 }
 
 #[derive(Debug)]
-struct Message {
+struct StoredMessage {
     id: EventId,
     kind: MessageKind,
     body: Range<usize>,
@@ -55,7 +55,7 @@ impl Replay {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Replayed<'_>> {
-        self.messages.iter().map(|Message { id, kind, body, interrupted }| Replayed {
+        self.messages.iter().map(|StoredMessage { id, kind, body, interrupted }| Replayed {
             id: *id,
             kind: *kind,
             body: &self.bodies[body.clone()],
@@ -68,7 +68,7 @@ impl Replay {
         if let Some(kind) = message_kind(id, body)? {
             let start = self.bodies.len();
             self.bodies.push_str(body);
-            self.messages.push(Message { id, kind, body: start..self.bodies.len(), interrupted: false });
+            self.messages.push(StoredMessage { id, kind, body: start..self.bodies.len(), interrupted: false });
         }
         Ok(())
     }
@@ -89,11 +89,11 @@ impl Replayed<'_> {
     }
 
     /// The message, decoded.
-    pub fn said(&self) -> Result<Option<Said>, Unreadable> {
+    pub fn said(&self) -> Result<Option<HistoryMessage>, Unreadable> {
         let Self { id, interrupted, .. } = *self;
         Ok(match Record::read(id, self.body)?.event {
             Event::Message(MessageEvent::Added { agent, kind, content, source_id, .. }) => {
-                Some(Said { id, agent, kind, content, source_id, interrupted })
+                Some(HistoryMessage { id, agent, kind, content, source_id, interrupted })
             }
             _ => None,
         })

@@ -17,7 +17,7 @@ const LONGEST_GATHER: Duration = Duration::from_millis(5);
 
 /// Everything that can wake the thread.
 #[derive(Debug)]
-enum Wake {
+enum EngineWake {
     Jobs,
     /// A deadline of the world, or of a command that waits for mail.
     Due,
@@ -55,19 +55,19 @@ impl EngineThread {
         let mut waiting = Vec::with_capacity(BATCH);
         loop {
             match self.next_wake(&mut waiting)? {
-                Wake::Jobs => {
+                EngineWake::Jobs => {
                     self.gather(&mut waiting);
                     self.commit(std::mem::take(&mut waiting))?;
                 }
-                Wake::Due => self.committer().tick()?,
-                Wake::Foreign => {
+                EngineWake::Due => self.committer().tick()?,
+                EngineWake::Foreign => {
                     let mut committer = self.committer();
                     committer.catch_up_if_available()?;
                     committer.tick()?;
                 }
-                Wake::Encoded(checkpoint) => self.committer().write_checkpoint(&checkpoint.0, &checkpoint.1),
-                Wake::Recheck => {}
-                Wake::Stop => break,
+                EngineWake::Encoded(checkpoint) => self.committer().write_checkpoint(&checkpoint.0, &checkpoint.1),
+                EngineWake::Recheck => {}
+                EngineWake::Stop => break,
             }
         }
         self.committer().stop();
@@ -106,7 +106,7 @@ impl EngineThread {
         }
     }
 
-    fn next_wake(&mut self, waiting: &mut Vec<Job>) -> Result<Wake, EngineError> {
+    fn next_wake(&mut self, waiting: &mut Vec<Job>) -> Result<EngineWake, EngineError> {
         let due = {
             let mut committer = self.committer();
             if let Some(fatal) = committer.take_fatal() {
@@ -120,12 +120,12 @@ impl EngineThread {
         Ok(self.runtime.block_on(async {
             // Not in a fixed order: a source that never rests, our own clients or other daemons, must not starve the others.
             tokio::select! {
-                () = stop.notified() => Wake::Stop,
-                count = inbox.recv_many(waiting, BATCH) => if count == 0 { Wake::Stop } else { Wake::Jobs },
-                Some(checkpoint) = checkpoints.recv() => Wake::Encoded(checkpoint),
-                () = foreign.notified() => Wake::Foreign,
-                () = recheck.notified() => Wake::Recheck,
-                () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => Wake::Due,
+                () = stop.notified() => EngineWake::Stop,
+                count = inbox.recv_many(waiting, BATCH) => if count == 0 { EngineWake::Stop } else { EngineWake::Jobs },
+                Some(checkpoint) = checkpoints.recv() => EngineWake::Encoded(checkpoint),
+                () = foreign.notified() => EngineWake::Foreign,
+                () = recheck.notified() => EngineWake::Recheck,
+                () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => EngineWake::Due,
             }
         }))
     }

@@ -3,20 +3,21 @@
 //!
 //! ```text
 //! initialize                                                the first line of input; its answer is waited for
-//! session/new | session/load | session/fork                 the second
+//! session/new | session/resume | session/load | session/fork   the second
+//! _hatchery/history                                         after session/load, when it is answered: is the history repeated?
 //! session/set_config_option | session/set_model             the model, if the run names one
 //! session/prompt                                            a message; its answer is the end of the turn
 //! session/cancel                                            an interrupt
 //! { id, result: { outcome } }                               the answer to a request for permission
 //! ```
 //!
-//! Nothing of the connection is kept here: the id of each request says what was asked ([`RequestId`]).
+//! Nothing of the connection is kept here: the id of each request says what was asked ([`AcpRequestId`]).
 
 use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
 use crate::config::AcpAgent;
 use crate::run_folder::ATTEMPT_MARK;
-use hatchery_core::acp::{AcpReader, RequestId, approval, declared};
-use hatchery_core::harness::{Capabilities, Declared, ModelChoice, Opening, Reader};
+use hatchery_core::acp::{AcpReader, AcpRequestId, PROTOCOL_VERSION, approval, declared};
+use hatchery_core::harness::{Capabilities, Declared, ModelChoice, Opening, Reader, RepeatsHistory};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::price::PriceTable;
 use rustix::process::{Pid, Signal};
@@ -43,7 +44,6 @@ const PREFIXES: [&str; 10] = [
     "NO_PROXY",
     "NODE_EXTRA_CA_CERTS",
 ];
-const PROTOCOL_VERSION: u32 = 1;
 /// How long an agent may take to say what it can do. Some are large and start slowly.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// How much of its output is read for that.
@@ -72,16 +72,18 @@ impl Acp {
         Self { name: name.to_owned(), program: program.into(), args, environment: clean(env, &PREFIXES, pass), prices }
     }
 
-    /// Starts the program in `folder` and asks what it can do. It opens no session, and is ended at once. None if it does not answer.
-    pub fn asked(&self, program: &Path, folder: &Path) -> Option<Declared> {
+    /// Starts the program in `folder` and asks what it can do, or why it cannot be used. It opens no session, and is ended at once. None
+    /// if it does not answer.
+    pub fn asked(&self, program: &Path, folder: &Path) -> Option<Result<Declared, String>> {
         let mut command = Command::new(program);
         command.args(&self.args).current_dir(folder).env_clear().envs(&self.environment).process_group(0);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         let (input, output) = (child.stdin.take()?, child.stdout.take()?);
         let (sender, answers) = mpsc::sync_channel(1);
-        let reader = thread::spawn(move || {
-            let lines = BufReader::new(output.take(ANSWER_BYTES)).lines();
-            let answer = lines.map_while(Result::ok).find_map(|line| declared(&line));
+        // It ends with the output of the program. What the program leaves behind may keep that open, so it is not waited for.
+        thread::spawn(move || {
+            let lines = BufReader::new(output.take(ANSWER_BYTES)).split(b'\n');
+            let answer = lines.map_while(Result::ok).find_map(|line| declared(&String::from_utf8_lossy(&line)));
             // Nobody waits for an answer that comes too late.
             sender.send(answer).ok();
         });
@@ -91,8 +93,6 @@ impl Acp {
             rustix::process::kill_process_group(group, Signal::KILL).ok();
         }
         child.wait().ok();
-        drop(input);
-        reader.join().ok();
         answer
     }
 }
@@ -121,17 +121,19 @@ impl Harness for Acp {
             // Its answers are options that the agent offers.
             explains_denials: false,
             model_choice: ModelChoice::Never,
+            repeats_history: RepeatsHistory::Always,
         }
     }
 
     fn command(&self, start: &Start<'_>) -> Invocation {
+        let (first_lines, answers_awaited) = first_lines(start);
         Invocation {
             program: self.program.clone(),
             args: self.args.clone(),
             env: self.environment.clone(),
             files: Vec::new(),
-            first_lines: first_lines(start),
-            answer_awaited: Some(RequestId::Initialize.to_string()),
+            first_lines,
+            answers_awaited,
         }
     }
 
@@ -142,7 +144,7 @@ impl Harness for Acp {
 
     fn message(&self, session: Option<&str>, id: &str, text: &str) -> String {
         let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": text }] });
-        request(&RequestId::Say(id.to_owned()), "session/prompt", params)
+        request(&AcpRequestId::Say(id.to_owned()), "session/prompt", params)
     }
 
     fn choose_model(&self, how: ModelChoice, session: &str, model: &str) -> Option<String> {
@@ -153,7 +155,7 @@ impl Harness for Acp {
             ModelChoice::SessionModel => ("session/set_model", json!({ "sessionId": session, "modelId": model })),
             ModelChoice::AtStart | ModelChoice::Never => return None,
         };
-        Some(request(&RequestId::ChooseModel(model.to_owned()), method, params))
+        Some(request(&AcpRequestId::ChooseModel(model.to_owned()), method, params))
     }
 
     fn interrupt(&self, session: Option<&str>, _id: &str) -> String {
@@ -170,24 +172,40 @@ fn initialize() -> String {
     let nothing = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
     let client = json!({ "name": "hatchery", "title": "Hatchery", "version": crate::version::version() });
     let params = json!({ "protocolVersion": PROTOCOL_VERSION, "clientCapabilities": nothing, "clientInfo": client });
-    request(&RequestId::Initialize, "initialize", params)
+    request(&AcpRequestId::Initialize, "initialize", params)
 }
 
-/// The handshake, and the request that opens the session. Some agents refuse the second until they have answered the first.
-fn first_lines(start: &Start<'_>) -> Vec<String> {
+/// The handshake, and the request that opens the session, with the ids of the answers that are waited for. Some agents refuse the second
+/// line until they have answered the first.
+///
+/// Some answer `session/load` while they still repeat the history. What follows would be taken for a new answer. They read no further
+/// request before all of it is said, so one more request shows the end. ACP leaves methods that begin with `_` to others, and an agent
+/// that does not know one says so.
+fn first_lines(start: &Start<'_>) -> (Vec<String>, Vec<String>) {
     let mut params = json!({ "cwd": start.place, "mcpServers": [tools(start)] });
+    let mut awaited = vec![AcpRequestId::Initialize.to_string()];
+    let mut after = None;
     let (id, method) = match start.opening {
-        Opening::New => (RequestId::NewSession, "session/new"),
-        Opening::Resume { session } => {
+        Opening::New => (AcpRequestId::NewSession, "session/new"),
+        Opening::Resume { session, repeats_history: false } => {
             params["sessionId"] = json!(session);
-            (RequestId::LoadSession(session.clone()), "session/load")
+            (AcpRequestId::ResumeSession(session.clone()), "session/resume")
+        }
+        Opening::Resume { session, repeats_history: true } => {
+            params["sessionId"] = json!(session);
+            let load = AcpRequestId::LoadSession(session.clone());
+            awaited.push(load.to_string());
+            let repeated = AcpRequestId::HistoryRepeated(session.clone());
+            after = Some(request(&repeated, "_hatchery/history", json!({ "sessionId": session })));
+            (load, "session/load")
         }
         Opening::Fork { from, .. } => {
             params["sessionId"] = json!(from);
-            (RequestId::ForkSession(from.clone()), "session/fork")
+            (AcpRequestId::ForkSession(from.clone()), "session/fork")
         }
     };
-    vec![initialize(), request(&id, method, params)]
+    let lines = [initialize(), request(&id, method, params)].into_iter().chain(after);
+    (lines.collect(), awaited)
 }
 
 fn tools(start: &Start<'_>) -> Value {
@@ -197,6 +215,6 @@ fn tools(start: &Start<'_>) -> Value {
     json!({ "name": name, "command": command, "args": args, "env": env })
 }
 
-fn request(id: &RequestId, method: &str, params: Value) -> String {
+fn request(id: &AcpRequestId, method: &str, params: Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id.to_string(), "method": method, "params": params }).to_string()
 }

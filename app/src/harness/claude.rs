@@ -2,7 +2,7 @@
 
 use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
 use crate::transcripts::Transcripts;
-use hatchery_core::harness::{Capabilities, ModelChoice, Opening, Reader};
+use hatchery_core::harness::{Capabilities, ModelChoice, Opening, Reader, RepeatsHistory};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::price::PriceTable;
 use hatchery_core::stream_json::StreamJsonReader;
@@ -27,6 +27,8 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     resumes: true,
     explains_denials: true,
     model_choice: ModelChoice::AtStart,
+    // It echoes messages, so this is of no interest.
+    repeats_history: RepeatsHistory::Always,
 };
 
 /// What the CLI reads of its environment. Without `CLAUDECODE` and the like, which say that it runs inside another CLI.
@@ -111,7 +113,7 @@ impl Harness for Claude {
             env,
             files: files(start),
             first_lines: Vec::new(),
-            answer_awaited: None,
+            answers_awaited: Vec::new(),
         }
     }
 
@@ -155,7 +157,7 @@ pub(super) fn conversation(start: &Start<'_>) -> Vec<String> {
     args.extend(start.spec.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
     match start.opening {
         Opening::New => {}
-        Opening::Resume { session } => args.extend(["--resume".into(), session.clone()]),
+        Opening::Resume { session, .. } => args.extend(["--resume".into(), session.clone()]),
         Opening::Fork { from, .. } => args.extend(["--resume".into(), from.clone(), "--fork-session".into()]),
     }
     args.extend(start.new_session.iter().flat_map(|session| ["--session-id".to_owned(), (*session).to_owned()]));

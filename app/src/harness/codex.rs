@@ -7,12 +7,12 @@
 //! { id, result: { decision } }              the answer to a request for permission
 //! ```
 //!
-//! Nothing of the connection is kept here: the id of each request says what was asked ([`RequestId`]).
+//! Nothing of the connection is kept here: the id of each request says what was asked ([`CodexRequestId`]).
 
 use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
 use crate::run_folder::ATTEMPT_MARK;
-use hatchery_core::codex::{CodexReader, RequestId, approval};
-use hatchery_core::harness::{Capabilities, ModelChoice, Opening, Reader};
+use hatchery_core::codex::{CodexReader, CodexRequestId, approval};
+use hatchery_core::harness::{Capabilities, ModelChoice, Opening, Reader, RepeatsHistory};
 use hatchery_core::permission::{PermissionDecision, PermissionPolicy, PermissionRequest};
 use hatchery_core::price::PriceTable;
 use serde_json::{Value, json};
@@ -92,6 +92,8 @@ impl Harness for Codex {
             // Its answers are words from a list.
             explains_denials: false,
             model_choice: ModelChoice::AtStart,
+            // It echoes messages, so this is of no interest.
+            repeats_history: RepeatsHistory::Always,
         }
     }
 
@@ -106,7 +108,7 @@ impl Harness for Codex {
             files: Vec::new(),
             first_lines: first_lines(start),
             // It takes them in one go.
-            answer_awaited: None,
+            answers_awaited: Vec::new(),
         }
     }
 
@@ -118,13 +120,13 @@ impl Harness for Codex {
     fn message(&self, session: Option<&str>, id: &str, text: &str) -> String {
         let input = json!([{ "type": "text", "text": text }]);
         let params = json!({ "threadId": session, "input": input, "clientUserMessageId": id });
-        request(&RequestId::Say(id.to_owned()), "turn/start", params)
+        request(&CodexRequestId::Say(id.to_owned()), "turn/start", params)
     }
 
     fn interrupt(&self, session: Option<&str>, id: &str) -> String {
         // An empty id means the turn that runs. The id of a turn that is over would be answered at the end of the next one.
         let params = json!({ "threadId": session, "turnId": "" });
-        request(&RequestId::Interrupt(id.to_owned()), "turn/interrupt", params)
+        request(&CodexRequestId::Interrupt(id.to_owned()), "turn/interrupt", params)
     }
 
     fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String {
@@ -138,8 +140,10 @@ fn first_lines(start: &Start<'_>) -> Vec<String> {
     let client = json!({ "name": "hatchery", "title": "Hatchery", "version": version });
     let capabilities = json!({ "experimentalApi": false, "optOutNotificationMethods": NOT_WANTED });
     let initialize = json!({ "clientInfo": client, "capabilities": capabilities });
-    let mut lines =
-        vec![request(&RequestId::Initialize, "initialize", initialize), json!({ "method": "initialized" }).to_string()];
+    let mut lines = vec![
+        request(&CodexRequestId::Initialize, "initialize", initialize),
+        json!({ "method": "initialized" }).to_string(),
+    ];
     let mut params = json!({
         "cwd": start.place,
         "approvalPolicy": "on-request",
@@ -150,24 +154,24 @@ fn first_lines(start: &Start<'_>) -> Vec<String> {
         params["model"] = json!(model);
     }
     match start.opening {
-        Opening::New => lines.push(request(&RequestId::StartThread, "thread/start", params)),
-        Opening::Resume { session } => {
+        Opening::New => lines.push(request(&CodexRequestId::StartThread, "thread/start", params)),
+        Opening::Resume { session, .. } => {
             params["threadId"] = json!(session);
             params["excludeTurns"] = json!(true);
-            lines.push(request(&RequestId::ResumeThread, "thread/resume", params));
+            lines.push(request(&CodexRequestId::ResumeThread, "thread/resume", params));
             let list = json!({
                 "threadId": session,
                 "limit": LISTED_TURNS,
                 "sortDirection": "desc",
                 "itemsView": "full",
             });
-            lines.push(request(&RequestId::ListTurns, "thread/turns/list", list));
+            lines.push(request(&CodexRequestId::ListTurns, "thread/turns/list", list));
         }
         Opening::Fork { from, upto } => {
             params["lastTurnId"] = json!(upto);
             params["threadId"] = json!(from);
             params["excludeTurns"] = json!(true);
-            lines.push(request(&RequestId::ForkThread, "thread/fork", params));
+            lines.push(request(&CodexRequestId::ForkThread, "thread/fork", params));
         }
     }
     lines
@@ -199,6 +203,6 @@ fn sandbox(policy: PermissionPolicy) -> &'static str {
     }
 }
 
-fn request(id: &RequestId, method: &str, params: Value) -> String {
+fn request(id: &CodexRequestId, method: &str, params: Value) -> String {
     json!({ "id": id.to_string(), "method": method, "params": params }).to_string()
 }

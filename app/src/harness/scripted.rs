@@ -63,7 +63,7 @@ impl Harness for Scripted {
             env,
             files: claude::files(start),
             first_lines: Vec::new(),
-            answer_awaited: None,
+            answers_awaited: Vec::new(),
         }
     }
 

@@ -2,10 +2,11 @@
 //! file.
 
 use super::clean;
+use crate::own_environment;
 use rustix::process::{Pid, Signal};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -91,7 +92,7 @@ pub fn said(program: &Path) -> Option<String> {
 
 fn asked(program: &Path) -> Option<String> {
     let mut command = Command::new(program);
-    command.arg("--version").env_clear().envs(clean(std::env::vars(), &[], &[])).process_group(0);
+    command.arg("--version").env_clear().envs(clean(own_environment::entries(), &[], &[])).process_group(0);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -107,9 +108,14 @@ fn asked(program: &Path) -> Option<String> {
             }
         }
     }
-    let mut answer = String::new();
-    child.stdout.take()?.take(ANSWER_BYTES).read_to_string(&mut answer).ok()?;
-    Some(answer)
+    let output = child.stdout.take()?;
+    // What the program leaves behind may keep the pipe open. Its own answer is in the pipe when it has ended.
+    rustix::io::ioctl_fionbio(&output, true).ok()?;
+    let mut answer = Vec::new();
+    match output.take(ANSWER_BYTES).read_to_end(&mut answer) {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => None,
+        Ok(_) | Err(_) => Some(String::from_utf8_lossy(&answer).into_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -141,5 +147,16 @@ mod tests {
             assert_eq!(too_old("claude", &program("new", says)), None, "{says}");
         }
         assert_eq!(too_old("scripted", &program("any", "0.1.0")), None);
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("leaves");
+        std::fs::write(&file, "#!/bin/sh\nsetsid sleep 30 &\necho 1.2.3\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let began = Instant::now();
+        assert_eq!(said(&file).as_deref(), Some("1.2.3"));
+        assert!(began.elapsed() < TIMEOUT);
     }
 }

@@ -6,14 +6,14 @@ use hatchery_core::history::SourceId;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum ImportStep {
     Agent(AgentLine),
     /// For a rewind, also the message that it goes back to.
     Message(MessageLine, Option<SourceId>),
 }
 
 /// Puts every line after those that it refers to.
-pub(super) fn in_order(agents: Vec<AgentLine>, messages: Vec<MessageLine>) -> Result<Vec<Step>, String> {
+pub(super) fn in_order(agents: Vec<AgentLine>, messages: Vec<MessageLine>) -> Result<Vec<ImportStep>, String> {
     let lines = Lines::new(&agents, &messages)?;
     lines.check()?;
     let order = lines.order();
@@ -29,8 +29,8 @@ pub(super) fn in_order(agents: Vec<AgentLine>, messages: Vec<MessageLine>) -> Re
     let mut agents: Vec<Option<AgentLine>> = agents.into_iter().map(Some).collect();
     let mut messages: Vec<Option<MessageLine>> = messages.into_iter().map(Some).collect();
     let step = |place| match place {
-        LineIndex::Agent(at) => agents[at].take().map(Step::Agent),
-        LineIndex::Message(at) => messages[at].take().map(|line| Step::Message(line, targets.get(&at).cloned())),
+        LineIndex::Agent(at) => agents[at].take().map(ImportStep::Agent),
+        LineIndex::Message(at) => messages[at].take().map(|line| ImportStep::Message(line, targets.get(&at).cloned())),
     };
     Ok(order.into_iter().filter_map(step).collect())
 }
@@ -226,9 +226,9 @@ mod tests {
         }
         let steps = in_order(agents, messages)?;
         let shown = steps.iter().map(|step| match step {
-            Step::Agent(agent) => written(&agent.id),
-            Step::Message(message, None) => format!("{}:{}", written(&message.agent), written(&message.id)),
-            Step::Message(message, Some(to)) => {
+            ImportStep::Agent(agent) => written(&agent.id),
+            ImportStep::Message(message, None) => format!("{}:{}", written(&message.agent), written(&message.id)),
+            ImportStep::Message(message, Some(to)) => {
                 format!("{}:{}>{}", written(&message.agent), written(&message.id), written(to))
             }
         });

@@ -61,6 +61,9 @@ pub struct AgentView {
     /// Its assignment, if it works on a quest.
     #[serde(default)]
     pub assignment: Option<AssignmentView>,
+    /// When it expires if it has chosen no name by then. Null unless it hatches.
+    #[serde(default)]
+    pub until: Option<Timestamp>,
     /// The seat that it sits in or sat in. Seat 4 is the lead's.
     #[serde(default)]
     pub seat: Option<Position>,
@@ -172,6 +175,10 @@ impl AgentView {
                 step: it.step.clone(),
                 role: it.role.clone(),
             }),
+            until: match agent.lifecycle {
+                Lifecycle::Hatching { until, .. } => Some(until),
+                _ => None,
+            },
             seat: world.seats().position_of(id),
         }
     }

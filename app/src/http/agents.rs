@@ -42,17 +42,17 @@ pub struct Fork {
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     name: Option<String>,
-    /// The provider of its model; only recorded. At most 64 bytes of UTF-8.
+    /// The provider of the child's model; only recorded. At most 64 bytes of UTF-8.
     #[schema(
         min_length = 1,
         max_length = 64,
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     provider: Option<String>,
-    /// Whether it starts to work on the prompt. If not given: when the parent has worked. Harness, model, permissions and folder are the
-    /// parent's.
+    /// Whether the child starts to work on the prompt. If not given: only if the parent has worked. Harness, model, permissions
+    /// and folder are the parent's.
     run: Option<bool>,
-    /// Its model; the parent's if not given. At most 64 bytes of UTF-8.
+    /// The child's model; the parent's if not given. At most 64 bytes of UTF-8.
     #[schema(
         min_length = 1,
         max_length = 64,
@@ -63,7 +63,7 @@ pub struct Fork {
     #[serde(default)]
     #[serde(rename = "anyName", alias = "any_name")]
     any_name: bool,
-    /// The session that it belongs to.
+    /// The session that the child belongs to.
     session: Option<SessionId>,
     /// The agent expires unless it is heard from within this time. At most a day.
     #[schema(minimum = 1, maximum = 86_400_000)]
@@ -96,7 +96,7 @@ pub struct Kill {
     /// Also kill all its descendants. Otherwise its children become children of its nearest living ancestor.
     #[serde(default)]
     cascade: bool,
-    /// The agent that sends the command, if one does. It cannot kill its ancestors.
+    /// The agent that sends the command, if an agent sends it. An agent cannot kill its ancestors.
     by: Option<String>,
     /// The reason, for the log.
     #[schema(max_length = 1024)]
@@ -190,7 +190,7 @@ fn ambiguous(world: &World, reference: &str, candidates: &[AgentId]) -> ApiError
             None if world.run(*id).is_some_and(Run::is_open) => "at work".to_owned(),
             None => "at rest".to_owned(),
         };
-        Some(format!("\n  {id}  {state}, {work}, active {}", clock::written(agent.last_active)))
+        Some(format!("\n  {id}  {state}, {work}, active {}", clock::age(agent.last_active, clock::now())))
     };
     let lines: String = candidates.iter().take(MAX_CANDIDATES).filter_map(line).collect();
     let more = match candidates.len().saturating_sub(MAX_CANDIDATES) {

@@ -15,6 +15,7 @@ use hatchery_core::quest::QuestSpec;
 use hatchery_core::run::{Run, RunState};
 use hatchery_core::{AgentId, Event, EventId, MessageKind, QuestId, World};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// How many messages of an agent are read for a title and a description.
 const READ_MESSAGES: usize = 10_000;
@@ -136,7 +137,7 @@ pub async fn commit(
     let line = find(&api, &reference.0)?;
     let mut left_out = Vec::new();
     if line.kind == BranchKind::Agent {
-        refuse_busy(&line)?;
+        refuse_busy(&api.handle.view(), &line)?;
         let (title, body) = words(&api, &line).await?;
         let (slug, message) = (line.slug.clone(), format!("{title}\n\n{body}"));
         left_out = in_repository(&api, move |repository| repository.settle_agent(&slug, message.trim_end())).await?;
@@ -157,32 +158,48 @@ pub async fn merged(
     if line.kind == BranchKind::Quest {
         return Ok(Json(ClearedBranch { rescued: None }));
     }
-    refuse_busy(&line)?;
+    refuse_busy(&api.handle.view(), &line)?;
     let (slug, head) = (line.slug, body.0.head);
     let rescued = in_repository(&api, move |repository| repository.clear_taken(&slug, &head)).await?;
     Ok(Json(ClearedBranch { rescued: rescued.map(|name| name.to_string()) }))
 }
 
-fn refuse_busy(line: &BranchLine) -> Result<(), ApiError> {
-    let who = line.name.as_deref().unwrap_or(&line.id);
-    match line.busy {
-        true => Err(ApiError::new(
-            StatusCode::CONFLICT,
-            "branch_busy",
-            format!("{who} is working on the branch {}", line.branch),
-            format!("`hatchery wait {who}` waits for it, `hatchery stop {who}` ends its work"),
-        )),
-        false => Ok(()),
-    }
+/// Names those who work on the branch: the agent whose branch it is, or forks of it.
+fn refuse_busy(world: &World, line: &BranchLine) -> Result<(), ApiError> {
+    let on_branch = |id: &AgentId| agent_worktrees::slug_of(world, *id) == Some(line.slug.as_str());
+    let on_branch: Vec<AgentId> = world.runs().map(|(id, _)| id).filter(on_branch).collect();
+    let busy: Vec<AgentId> = on_branch.iter().copied().filter(|id| is_busy(world, *id)).collect();
+    let owner = on_branch.iter().copied().min_by_key(|id| world.agent(*id).map(|agent| agent.created));
+    let (Some(first), Some(owner)) = (busy.first(), owner) else { return Ok(()) };
+    let called = |id: AgentId| world.agent(id).and_then(|it| it.name.clone()).unwrap_or_else(|| id.to_string());
+    let described = |id: &AgentId| match *id == owner {
+        true => called(*id),
+        false => format!("{}, a fork of {},", called(*id), called(owner)),
+    };
+    let who = busy.iter().map(described).collect::<Vec<_>>().join(" and ");
+    let names = busy.iter().map(|id| called(*id)).collect::<Vec<_>>().join(" ");
+    let (are, stop) = match busy.len() {
+        1 => ("is", format!("`hatchery stop {}` ends its work", called(*first))),
+        _ => ("are", "`hatchery stop` ends the work of each".to_owned()),
+    };
+    Err(ApiError::new(
+        StatusCode::CONFLICT,
+        "branch_busy",
+        format!("{who} {are} working on the branch {}", line.branch),
+        format!("`hatchery wait {names}` waits until that is done, {stop}"),
+    ))
 }
 
 /// Those who have a branch, in the order in which they began.
 fn lines(world: &World) -> Vec<BranchLine> {
     let quests = world.quests().filter_map(|(id, quest)| Some((quest.created, quest_line(world, id)?)));
-    let agents = world.runs().filter_map(|(id, _)| Some((world.agent(id)?.created, agent_line(world, id)?)));
+    let busy = busy_slugs(world);
+    let agents = world.runs().filter_map(|(id, _)| Some((world.agent(id)?.created, agent_line(world, id, &busy)?)));
     let mut all: Vec<_> = quests.chain(agents).collect();
     all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, line)| line).collect()
+    // A fork works on the branch of its parent, which was there first.
+    let mut seen = BTreeSet::new();
+    all.into_iter().map(|(_, line)| line).filter(|line| seen.insert(line.slug.clone())).collect()
 }
 
 fn quest_line(world: &World, id: QuestId) -> Option<BranchLine> {
@@ -202,11 +219,17 @@ fn quest_line(world: &World, id: QuestId) -> Option<BranchLine> {
     })
 }
 
-fn agent_line(world: &World, id: AgentId) -> Option<BranchLine> {
+/// The branches on which agents without a quest work at this moment. A fork works on the branch of its parent.
+fn busy_slugs(world: &World) -> BTreeSet<&str> {
+    let busy = world.runs().map(|(id, _)| id).filter(|id| is_busy(world, *id));
+    busy.filter_map(|id| agent_worktrees::slug_of(world, id)).collect()
+}
+
+fn agent_line(world: &World, id: AgentId, busy: &BTreeSet<&str>) -> Option<BranchLine> {
     let slug = agent_worktrees::slug_of(world, id)?.to_owned();
     let agent = world.agent(id)?;
     let (open, branch) = (agent.is_living(), format!("hatchery/{slug}"));
-    let busy = is_busy(world, id);
+    let busy = busy.contains(slug.as_str());
     Some(BranchLine {
         kind: BranchKind::Agent,
         id: id.to_string(),
@@ -252,7 +275,7 @@ fn find(api: &Api, reference: &str) -> Result<BranchLine, ApiError> {
         let message = format!("{reference} works for the quest {quest}, whose branch has the work of all its agents");
         return Err(no_branch(message, format!("name the quest: {quest}")));
     }
-    agent_line(&world, id).ok_or_else(|| {
+    agent_line(&world, id, &busy_slugs(&world)).ok_or_else(|| {
         let message = format!("{reference} works in the project itself and has no branch");
         no_branch(message, "`git diff` shows what changed; `hatchery run --worktree` gives an agent a branch".into())
     })

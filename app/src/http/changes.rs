@@ -2,6 +2,7 @@
 
 use super::Api;
 use super::error::{ApiError, Path, Query};
+use crate::own_environment;
 use crate::runner::agent_worktrees;
 use crate::worktree::{Changes, Comparison, FileDiff, Repository, WorktreeError};
 use axum::Json;
@@ -25,7 +26,7 @@ pub struct ChangesQuery {
 }
 
 /// Where to look for what was changed.
-enum Place {
+enum ChangesOf {
     /// The branch of a quest, by its slug.
     Quest(String),
     Step(String, StepId),
@@ -57,8 +58,8 @@ pub async fn of_quest(
 ) -> Result<Json<ChangesAnswer>, ApiError> {
     let quest = super::quests::find(&api, &reference.0)?;
     let place = match slug(&api.handle.view(), quest) {
-        Some(slug) => Place::Quest(slug),
-        None => Place::Folder(api.defaults.project.root().to_owned()),
+        Some(slug) => ChangesOf::Quest(slug),
+        None => ChangesOf::Folder(api.defaults.project.root().to_owned()),
     };
     answer(&api, place, query.0).await
 }
@@ -80,8 +81,8 @@ pub async fn of_step(
         return Err(hatchery_core::Refusal::UnknownStep { quest, step }.into());
     }
     let place = match slug(&world, quest) {
-        Some(slug) => Place::Step(slug, step),
-        None => Place::Folder(api.defaults.project.root().to_owned()),
+        Some(slug) => ChangesOf::Step(slug, step),
+        None => ChangesOf::Folder(api.defaults.project.root().to_owned()),
     };
     answer(&api, place, query.0).await
 }
@@ -101,7 +102,7 @@ pub(super) async fn in_repository<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     let (project, by_products) = (api.defaults.project.clone(), api.defaults.worktrees.by_products.clone());
     let done = tokio::task::spawn_blocking(move || {
-        let found = Repository::find(&project, std::env::vars()).map_err(|error| explain(&error))?;
+        let found = Repository::find(&project, own_environment::entries()).map_err(|error| explain(&error))?;
         let repository = found.map_err(|why| {
             let hint = "changes are seen and kept where the project is in a git repository with a commit";
             ApiError::new(StatusCode::CONFLICT, "no_repository", why, hint)
@@ -129,16 +130,16 @@ fn slug(world: &World, quest: QuestId) -> Option<String> {
     world.quest_spec(quest).and_then(QuestSpec::slug).map(str::to_owned)
 }
 
-fn place_of(api: &Api, world: &World, agent: AgentId) -> Place {
+fn place_of(api: &Api, world: &World, agent: AgentId) -> ChangesOf {
     let root = api.defaults.project.root();
     let assignment = world.assignment(agent);
     let of_quest = assignment.and_then(|assignment| Some((slug(world, assignment.quest)?, assignment.step.clone())));
     match (of_quest, agent_worktrees::slug_of(world, agent)) {
-        (Some((slug, step)), _) => Place::Step(slug, step),
-        (None, Some(slug)) => Place::Agent(slug.to_owned()),
+        (Some((slug, step)), _) => ChangesOf::Step(slug, step),
+        (None, Some(slug)) => ChangesOf::Agent(slug.to_owned()),
         (None, None) => {
             let folder = world.run(agent).and_then(|run| run.spec.folder.as_deref());
-            Place::Folder(folder.map_or_else(|| root.to_owned(), |folder| root.join(folder)))
+            ChangesOf::Folder(folder.map_or_else(|| root.to_owned(), |folder| root.join(folder)))
         }
     }
 }
@@ -172,17 +173,17 @@ pub async fn files(State(api): State<Api>, reference: Path<String>) -> Result<Js
     Ok(Json(FileList { head: world.head(), files, more }))
 }
 
-fn compare(repository: &Repository, place: &Place) -> Result<Option<Comparison>, WorktreeError> {
+fn compare(repository: &Repository, place: &ChangesOf) -> Result<Option<Comparison>, WorktreeError> {
     match place {
-        Place::Quest(slug) => repository.compare_quest(slug),
-        Place::Step(slug, step) => repository.compare_step(slug, step.as_str()),
-        Place::Agent(slug) => repository.compare_agent(slug),
-        Place::Folder(folder) => repository.compare_folder(folder),
+        ChangesOf::Quest(slug) => repository.compare_quest(slug),
+        ChangesOf::Step(slug, step) => repository.compare_step(slug, step.as_str()),
+        ChangesOf::Agent(slug) => repository.compare_agent(slug),
+        ChangesOf::Folder(folder) => repository.compare_folder(folder),
     }
 }
 
-async fn answer(api: &Api, place: Place, query: ChangesQuery) -> Result<Json<ChangesAnswer>, ApiError> {
-    let shared = matches!(place, Place::Folder(_));
+async fn answer(api: &Api, place: ChangesOf, query: ChangesQuery) -> Result<Json<ChangesAnswer>, ApiError> {
+    let shared = matches!(place, ChangesOf::Folder(_));
     let compare = move |repository: &Repository| compare(repository, &place);
     match query.file {
         None => {

@@ -68,7 +68,7 @@ const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 
 /// What is wrong with the store: `event: trouble` in the stream.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Trouble {
     /// Null when all is well again.
     pub trouble: Option<String>,

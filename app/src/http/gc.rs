@@ -3,6 +3,7 @@
 use super::Api;
 use super::error::{ApiError, Body};
 use crate::gc::{self, Leftover};
+use crate::own_environment;
 use crate::worktree::Repository;
 use axum::Json;
 use axum::extract::State;
@@ -13,10 +14,10 @@ use std::time::Duration;
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GcRequest {
-    /// Clear what is found. Otherwise it is only listed.
+    /// Clear the leftovers. Otherwise they are only listed.
     #[serde(default)]
     clear: bool,
-    /// Only what is at least this many days old.
+    /// Only leftovers that are at least this many days old.
     #[serde(default)]
     days: u32,
 }
@@ -35,7 +36,7 @@ pub async fn gc(State(api): State<Api>, body: Body<GcRequest>) -> Result<Json<Le
     let (project, world) = (api.defaults.project.clone(), api.handle.view());
     let keep = Duration::from_secs(u64::from(body.0.days) * 24 * 3_600);
     let work = tokio::task::spawn_blocking(move || {
-        let repository = Repository::find(&project, std::env::vars()).ok().and_then(Result::ok);
+        let repository = Repository::find(&project, own_environment::entries()).ok().and_then(Result::ok);
         let leftovers = gc::find(&project, &world, repository.as_ref(), keep)?;
         let clear = |leftover: &&Leftover| match gc::clear(&project, repository.as_ref(), leftover) {
             Ok(()) => true,

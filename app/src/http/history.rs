@@ -68,7 +68,7 @@ pub struct HistoryQuery {
     /// Only messages before this id.
     #[param(minimum = 1)]
     before: Option<u64>,
-    /// Only the last so many, from 1 to 10,000; all of them if not given.
+    /// Only this many last messages, from 1 to 10,000; all messages if not given.
     #[param(minimum = 1, maximum = 10_000)]
     limit: Option<usize>,
 }
@@ -104,6 +104,10 @@ pub struct MessageView {
     /// Whether a model receives it.
     #[serde(rename = "reachesModel")]
     pub reaches_model: bool,
+    /// Whether it was said to the agent, and no process of the agent has heard it yet.
+    #[serde(default)]
+    #[schema(required = false)]
+    pub unheard: bool,
 }
 
 /// What an import made.
@@ -162,11 +166,18 @@ pub async fn read(
     let head = replay.head();
     let mut body = format!("{{\"head\":{head},\"agent\":\"{agent}\",\"earlier\":{earlier},\"messages\":[").into_bytes();
     let world = api.handle.view();
+    let conversation = world.conversation(agent);
+    // What it inherits was said to others.
+    let born = world.agent(agent).map(|agent| agent.born);
+    let answered = replay.iter().filter(|message| message.kind != MessageKind::User).map(|message| message.id);
+    let answered = answered.chain(born).max().unwrap_or(replay.head());
     for (at, message) in replay.iter().filter(is_shown).skip(earlier).enumerate() {
         body.extend_from_slice(if at == 0 { b"" } else { b"," });
+        let unheard = message.kind == MessageKind::User
+            && conversation.is_some_and(|conversation| conversation.awaits(message.id, answered));
         match without_markers(world.seats(), &message)? {
-            Some(shown) => write_message(&mut body, &Replayed { body: &shown, ..message }),
-            None => write_message(&mut body, &message),
+            Some(shown) => write_message(&mut body, &Replayed { body: &shown, ..message }, unheard),
+            None => write_message(&mut body, &message, unheard),
         }
     }
     body.extend_from_slice(b"]}");
@@ -188,10 +199,12 @@ fn without_markers(seats: &Seats, message: &Replayed<'_>) -> Result<Option<Strin
 }
 
 /// A [`MessageView`]: the message as it is stored, and what follows from its place in the history.
-fn write_message(out: &mut Vec<u8>, message: &Replayed<'_>) {
+fn write_message(out: &mut Vec<u8>, message: &Replayed<'_>, unheard: bool) {
     let Replayed { id, body, interrupted, .. } = *message;
     let (reaches_model, rest) = (message.reaches_model(), body.strip_prefix('{').unwrap_or(body));
-    write!(out, "{{\"id\":{id},\"interrupted\":{interrupted},\"reachesModel\":{reaches_model},{rest}")
+    // Nearly every message is heard, so only the others say it.
+    let unheard = if unheard { "\"unheard\":true," } else { "" };
+    write!(out, "{{\"id\":{id},\"interrupted\":{interrupted},\"reachesModel\":{reaches_model},{unheard}{rest}")
         .expect("a vector takes what it is given");
 }
 
@@ -290,7 +303,7 @@ pub async fn import(State(api): State<Api>, request: Request) -> Result<(StatusC
     Ok((StatusCode::CREATED, Json(ImportView { agents: imported.agents, messages: imported.messages })))
 }
 
-async fn take_in(api: &Api, text: String) -> Result<history_import::Imported, ApiError> {
+async fn take_in(api: &Api, text: String) -> Result<history_import::ImportedHistory, ApiError> {
     let world = api.handle.view();
     // Takes seconds of a processor, and the threads that serve everybody are few.
     let rehearsed = tokio::task::spawn_blocking(move || {

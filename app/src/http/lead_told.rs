@@ -11,7 +11,7 @@ const MAX_TOLD_BYTES: usize = 384 << 10;
 /// An earlier conversation.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(untagged, expecting = "a text, or a list of {speakerName, speakerType, role, text}")]
-pub enum Transcript {
+pub enum PreviousTranscript {
     Text(String),
     List(Vec<TranscriptEntry>),
 }
@@ -27,7 +27,7 @@ pub struct TranscriptEntry {
     text: Option<String>,
 }
 
-/// The artifacts that there are.
+/// The list of artifacts.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(untagged, expecting = "a text, or a list of {filename, category, description}")]
 pub enum Catalog {
@@ -43,7 +43,7 @@ pub struct CatalogEntry {
     description: Option<String>,
 }
 
-impl Transcript {
+impl PreviousTranscript {
     /// As a text with a line for each entry. None if there is nothing in it.
     pub fn text(self) -> Option<String> {
         match self {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn lists_become_lines() {
-        let transcript = |value| serde_json::from_value::<Transcript>(value).unwrap().text();
+        let transcript = |value| serde_json::from_value::<PreviousTranscript>(value).unwrap().text();
         let said = json!([
             { "role": "user", "speakerType": "human", "speakerName": "Ada", "text": "hello", "ts": 1 },
             { "role": "assistant", "speakerType": "agent", "speakerName": null, "text": "good\nmorning" },

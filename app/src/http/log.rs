@@ -49,7 +49,7 @@ pub struct PageQuery {
     agent: Option<String>,
     /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, divided by commas.
     quest: Option<String>,
-    /// Only those of one step. Needs `quest`.
+    /// Only events of this step. Needs `quest`.
     step: Option<String>,
     /// Only events of these types, divided by commas.
     #[serde(rename = "type")]
@@ -73,7 +73,7 @@ pub struct CountQuery {
     agent: Option<String>,
     /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, divided by commas.
     quest: Option<String>,
-    /// Only those of one step. Needs `quest`.
+    /// Only events of this step. Needs `quest`.
     step: Option<String>,
     /// Only events of these types, divided by commas.
     #[serde(rename = "type")]

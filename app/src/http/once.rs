@@ -50,7 +50,7 @@ impl CallerId {
 }
 
 /// A request, with or without an id.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Once(Option<Request>);
 
 /// When a request was carried out, and the events that its command led to.

@@ -37,7 +37,7 @@ pub struct Overview {
     /// The current problem of the store.
     pub trouble: Option<String>,
     /// The oldest first.
-    pub agents: Vec<Seen>,
+    pub agents: Vec<AgentOverview>,
     /// How many agents there are in all.
     pub agent_count: usize,
     /// The oldest first.
@@ -57,7 +57,7 @@ pub struct Overview {
 /// An agent, what it does, and how that is known.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Seen {
+pub struct AgentOverview {
     pub agent: AgentView,
     pub activity: Activity,
     pub evidence: Vec<Evidence>,
@@ -75,7 +75,7 @@ pub struct Seen {
 pub async fn overview(State(api): State<Api>) -> Result<Json<Overview>, ApiError> {
     let world = api.handle.view();
     let now = clock::now();
-    let mut seen: Vec<Seen> = shown(&world).into_iter().filter_map(|agent| seen(&world, agent, now)).collect();
+    let mut seen: Vec<AgentOverview> = shown(&world).into_iter().filter_map(|agent| seen(&world, agent, now)).collect();
     agents::add_doing(&api, &world, seen.iter_mut().map(|seen| &mut seen.agent).collect()).await?;
     Ok(Json(Overview {
         head: world.head(),
@@ -107,9 +107,9 @@ fn shown(world: &World) -> Vec<AgentId> {
     busy.into_iter().map(|(id, _)| id).collect()
 }
 
-fn seen(world: &World, id: AgentId, now: Timestamp) -> Option<Seen> {
+fn seen(world: &World, id: AgentId, now: Timestamp) -> Option<AgentOverview> {
     let why = why::why(world, id)?;
-    Some(Seen {
+    Some(AgentOverview {
         agent: AgentView::of(world, id, now)?,
         activity: why.state,
         evidence: why.evidence,

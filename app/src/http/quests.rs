@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::permission::PermissionPolicy;
-use hatchery_core::quest::{QuestSpec, Status, StepId, StepPlan};
+use hatchery_core::quest::{QuestSpec, StepId, StepPlan, StepStatus};
 use hatchery_core::roles::{self, Preset};
 use hatchery_core::usage::Money;
 use hatchery_core::{Command, EventId, QuestId, Refusal, Timestamp, World, budget};
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RetryQuery {
-    /// Let a new agent try, which does not know the conversation of the one before.
+    /// Let a new agent try, without the conversation of the previous agent.
     #[serde(default)]
     fresh: bool,
 }
@@ -225,7 +225,7 @@ pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result
     let imported =
         tokio::task::spawn_blocking(move || quests::imported(&project, &settings, id, document, keeps_branch, spec))
             .await;
-    let quests::Imported { quest_spec, start, warning } =
+    let quests::ImportedQuest { quest_spec, start, warning } =
         imported.map_err(Report::failed).flatten().map_err(unusable)?;
     let command = Command::CreateQuest { quest: id, quest_spec: Box::new(quest_spec), budget, start };
     let records = api.handle.submit(command).await?;
@@ -436,9 +436,9 @@ fn line(quest: &QuestDocument) -> QuestLine {
         state: quest.state,
         complete,
         steps,
-        running: count(Status::Running) + count(Status::WaitingForRole),
+        running: count(StepStatus::Running) + count(StepStatus::WaitingForRole),
         questions: quest.steps.iter().filter(|step| step.question.is_some()).count(),
-        failed: count(Status::Failed),
+        failed: count(StepStatus::Failed),
         spent: quest.spent.cost,
         created: quest.created,
         changed: quest.changed,

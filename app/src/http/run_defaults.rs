@@ -49,7 +49,7 @@ pub struct RunOptions {
     pub(super) model: Option<String>,
     /// The folder to work in, relative to the project's root.
     pub(super) folder: Option<String>,
-    /// For the scripted harness: a script, or a folder from which it takes one.
+    /// For the harness `scripted`: a script, or a folder from which each agent takes one script.
     pub(super) script: Option<String>,
     /// Wait for more messages after a turn, instead of ending.
     pub(super) stays: Option<bool>,

@@ -69,7 +69,7 @@ pub struct TakeCall {
     run: u32,
     /// The number of its process.
     attempt: u32,
-    /// The place of the call among those of the attempt: 1, 2, 3, …
+    /// The position of the call among the calls of the attempt: 1, 2, 3, …
     #[schema(minimum = 1)]
     number: u64,
 }
@@ -166,7 +166,7 @@ pub struct UsagePart {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct UsageQuery {
-    /// Of how many days up to today `parts` tells, from 0 to 366; none if not given.
+    /// How many days up to today `parts` covers, from 0 to 366; 0 if not given.
     #[param(maximum = 366)]
     days: Option<u16>,
 }
@@ -325,6 +325,9 @@ pub async fn stop(State(api): State<Api>, reference: Path<String>) -> Result<Acc
     tell(&api, agent, Command::StopRun { agent }).await
 }
 
+/// The code of an answer to a call that is no longer kept.
+pub const ANSWER_FORGOTTEN: &str = "answer_forgotten";
+
 /// Carry out a call that an agent's tools have written down. Asking again gives the same answer.
 #[utoipa::path(post, path = "/api/agents/{agent}/calls", operation_id = "take_call", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = TakeCall,
     responses((status = 200, description = "What it led to", body = super::AcceptedBody)))]
@@ -340,7 +343,15 @@ pub async fn call(State(api): State<Api>, reference: Path<String>, body: Body<Ta
         }
         Err(CallError::Engine(error)) => Err(error.into()),
         Err(CallError::Store(error)) => Err((&error).into()),
-        Err(error @ (CallError::Folder(_) | CallError::NoSuchCall(_) | CallError::Forgotten(_))) => {
+        Err(CallError::Folder(error)) if error.kind() != std::io::ErrorKind::NotFound => {
+            let hint = "ask again: a call that is written down is carried out once";
+            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "calls_unreadable", error, hint))
+        }
+        Err(error @ CallError::Forgotten(_)) => {
+            let hint = "the call was carried out; the agent's history shows what it led to";
+            Err(ApiError::new(StatusCode::GONE, ANSWER_FORGOTTEN, error, hint))
+        }
+        Err(error @ (CallError::Folder(_) | CallError::NoSuchCall(_))) => {
             Err(ApiError::new(StatusCode::NOT_FOUND, "no_such_call", error, "write the call down first"))
         }
     }

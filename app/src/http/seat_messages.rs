@@ -5,17 +5,18 @@ use super::agents::find;
 use super::error::{ApiError, Loose, Path};
 use super::once::{CallerId, CarriedOut, Once};
 use super::run_defaults::RunOptions;
-use super::seats::{FillSeats, last, lead_order, positions, unread, wake};
+use super::seats::{fill_again, last, lead_order, mail_of, positions, unread};
 use crate::clock;
+use crate::engine::SubmitError;
 use crate::seats::{self, ThreadLine};
 use crate::team_inbox;
-use crate::team_outbox::{self, Posted};
+use crate::team_outbox::{PostStage, Posted};
 use crate::wake_payload;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::event::SeatEvent;
-use hatchery_core::seat::{self, Document, MAX_SAID_CHARS, Position, Reach, Seat, SeatRefusal, SeatState};
+use hatchery_core::seat::{self, MAX_SAID_CHARS, Position, Reach, Seat, SeatDocument, SeatRefusal, SeatState};
 use hatchery_core::{AgentId, Command, Event, EventId, Record, Refusal, World};
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +31,7 @@ pub struct SeatMessage {
     message: String,
     /// The name of an agent in a seat. Without a target the message is for the lead.
     target_agent: Option<String>,
-    /// The seat; wins over the name.
+    /// The seat; overrides the name.
     target_grid_position: Option<u64>,
     /// Who speaks.
     speaker_name: Option<String>,
@@ -42,7 +43,7 @@ pub struct SeatMessage {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeatMessageAnswer {
-    /// The event of the message.
+    /// The event of the message, or of the wake.
     pub event_id: EventId,
 }
 
@@ -80,8 +81,9 @@ pub async fn say(
         // the lead or the agents are told within bounds, so the length of the message does not matter. Only souls that the daemon does
         // not have are taken from it.
         take_over(&api, &message).await?;
-        let (_, answer) = wake(State(api), Loose(FillSeats::default())).await?;
-        return Ok((StatusCode::ACCEPTED, Json(SeatMessageAnswer { event_id: answer.0.event_id })));
+        let named = Some(wake_payload::positions(&message)).filter(|named| !named.is_empty());
+        let records = fill_again(&api, &once, named, with).await?;
+        return Ok((StatusCode::ACCEPTED, Json(answer(&records))));
     }
     let records = deliver(&api, &once, to, message, speaker_name, with).await?;
     Ok((StatusCode::ACCEPTED, Json(answer(&records))))
@@ -100,21 +102,31 @@ pub async fn chat(
 /// Takes over the agents of a message whose seats have no soul here and in which nobody is.
 async fn take_over(api: &Api, message: &str) -> Result<(), ApiError> {
     let world = api.handle.view();
-    let is_unknown = |document: &Document| {
+    let is_unknown = |document: &SeatDocument| {
         let free = |seat: &Seat| !seat.has_soul() && matches!(seat.state, SeatState::ASLEEP | SeatState::Expired);
         world.seats().seat(document.position).is_none_or(free)
     };
-    let documents: Vec<Document> = wake_payload::documents(message).into_iter().filter(is_unknown).collect();
-    if !documents.is_empty() {
-        api.handle.submit(Command::ImportIdentities { documents }).await?;
+    let documents: Vec<SeatDocument> = wake_payload::documents(message).into_iter().filter(is_unknown).collect();
+    for document in documents {
+        let position = document.position;
+        match api.handle.submit(Command::ImportIdentities { documents: vec![document] }).await {
+            // What cannot be taken over does not stand in the way of the wake.
+            Err(SubmitError::Refused(refusal)) => {
+                tracing::warn!(%position, %refusal, "a soul of a client is not taken over")
+            }
+            other => drop(other?),
+        }
     }
     Ok(())
 }
 
 fn answer(records: &[Record]) -> SeatMessageAnswer {
-    let said = |record: &&Record| matches!(record.event, Event::Seat(SeatEvent::Addressed { .. }));
-    let event_id = records.iter().find(said).map_or_else(|| last(records), |record| record.id.next());
-    SeatMessageAnswer { event_id }
+    let found = records.iter().find_map(|record| match record.event {
+        Event::Seat(SeatEvent::Addressed { .. }) => Some(record.id.next()),
+        Event::Seat(SeatEvent::Waking { .. }) => Some(record.id),
+        _ => None,
+    });
+    SeatMessageAnswer { event_id: found.unwrap_or_else(|| last(records)) }
 }
 
 /// Says something to the agent of a seat, or to the lead: to its process, into its inbox file, or through the lead.
@@ -137,6 +149,8 @@ pub(super) async fn deliver(
             text: text.clone(),
             timestamp: clock::written(clock::now()),
             after: api.handle.head(),
+            message: None,
+            stage: PostStage::Said,
         }),
         Some(Reach::Process(_) | Reach::Lead) | None => None,
     };
@@ -150,27 +164,28 @@ pub(super) async fn deliver(
     };
     let Some(posted) = posted else { return once.submit(api, command(true)).await };
     // First the log, then the file. A daemon that is killed between the two leaves it to the next one.
-    let pending = team_outbox::write_down(&api.defaults.project, &posted).await.map_err(|error| {
+    let pending = api.outbox.write_down(posted).await.map_err(|error| {
         let what = format_args!("the message cannot be written down: {error}");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_written", what, "look at the free space of the disk")
     })?;
     let (api, once, settings) = (api.clone(), *once, settings.clone());
     // A task of its own: a client that goes away must not stop it halfway.
     let saying = tokio::spawn(async move {
-        let said = match once.try_submit(&api, command(false)).await {
-            Ok(CarriedOut::Now(records)) => match team_inbox::send_once(&settings, &posted).await {
-                Ok(()) => Ok(records),
-                Err(error) => {
-                    let name = posted.name;
-                    tracing::warn!(name, %error, "the agent's inbox cannot be written; the lead is asked to pass the message on");
-                    api.handle.submit(command(true)).await.map_err(ApiError::from)
-                }
-            },
-            Ok(CarriedOut::Before(records)) => Ok(records),
-            Err(error) => Err(error),
-        };
-        pending.done().await;
-        said
+        let said = once.try_submit(&api, command(false)).await;
+        match said {
+            Ok(CarriedOut::Now(records)) => {
+                api.outbox.bring(&settings, pending, answer(&records).event_id).await;
+                Ok(records)
+            }
+            Ok(CarriedOut::Before(records)) => {
+                pending.done().await;
+                Ok(records)
+            }
+            Err(error) => {
+                pending.done().await;
+                Err(error)
+            }
+        }
     });
     saying.await.map_err(|error| {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_said", error, "look into .hatchery/daemon.log")
@@ -183,7 +198,8 @@ pub(super) async fn deliver(
 pub async fn thread(State(api): State<Api>, reference: Path<String>) -> Result<Json<ThreadView>, ApiError> {
     let agent = find(&api, &reference.0)?;
     let world = api.handle.view();
-    let messages = seats::thread(&api.handle, agent, &api.defaults.seats.human).await.map_err(unread)?;
+    let mail = mail_of(&api, [agent].into_iter()).await?;
+    let messages = seats::thread(&api.handle, agent, &api.defaults.seats.human, &mail).await.map_err(unread)?;
     let name = world.agent(agent).and_then(|it| it.name.clone());
     Ok(Json(ThreadView { head: world.head(), agent, name, messages }))
 }
@@ -198,11 +214,14 @@ pub async fn seat_thread(State(api): State<Api>, number: Path<u64>) -> Result<Js
     let of_lead = world.seats().lead().filter(|_| position == Position::LEAD);
     let agent = of_lead.or_else(|| seats::last_occupant(&world, position));
     let agent = agent.ok_or(Refusal::Seat(SeatRefusal::Empty(position)))?;
+    let mail = mail_of(&api, world.seats().occupants(position)).await?;
     let mut messages = Vec::new();
     for occupant in world.seats().occupants(position) {
-        messages.extend(seats::thread(&api.handle, occupant, &api.defaults.seats.human).await.map_err(unread)?);
+        messages.extend(seats::thread(&api.handle, occupant, &api.defaults.seats.human, &mail).await.map_err(unread)?);
     }
     messages.sort_by_key(|line| line.id);
+    // Mail from one of them to another is in the threads of both.
+    messages.dedup_by_key(|line| line.id);
     messages.drain(..messages.len().saturating_sub(seats::MAX_THREAD));
     let name = world.agent(agent).and_then(|it| it.name.clone());
     Ok(Json(ThreadView { head: world.head(), agent, name, messages }))

@@ -2,12 +2,15 @@
 //! a time; other sessions are in `sessions.rs`. Messages are in `seat_messages.rs`.
 
 use super::error::{ApiError, Body, Loose, Query};
-use super::lead_told::{Catalog, Transcript, newest};
+use super::lead_told::{Catalog, PreviousTranscript, newest};
+use super::once::{CallerId, Once};
 use super::run_defaults::RunOptions;
 use super::{Accepted, Api};
 use crate::clock;
 use crate::engine::HistoryError;
 use crate::identity_document::{self, IdentityDocument};
+use crate::log_filter::LogFilter;
+use crate::mail_reader::{self, Mail};
 use crate::seats::{self, Prompt};
 use crate::trust;
 use axum::Json;
@@ -16,13 +19,15 @@ use axum::http::{HeaderName, StatusCode};
 use hatchery_core::event::SeatEvent;
 use hatchery_core::run::{Run, RunSpec};
 use hatchery_core::seat::{
-    self, Button, Document, EggOrder, FaceVariant, LeadOrder, Mode, Payload, Position, Rising, Seat, SeatRefusal,
+    self, Button, EggOrder, FaceVariant, LeadOrder, Mode, Payload, Position, Rising, Seat, SeatDocument, SeatRefusal,
     SeatState, Seats, session_uuid,
 };
 use hatchery_core::session::EndReason;
-use hatchery_core::{AgentId, Command, EventId, Record, Refusal, SessionId, Timestamp, World};
+use hatchery_core::{AgentId, Command, Event, EventId, Record, Refusal, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
-use std::io;
+
+/// How many of the latest events are looked through for mail of agents in seats. More would make a thread slow to read.
+const MAIL_SCAN: u64 = 100_000;
 
 /// Everything that the daemon knows about the seats.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -73,7 +78,7 @@ pub struct SeatView {
 #[serde(rename_all = "camelCase")]
 pub struct SessionStart {
     /// What was said in an earlier session. The lead is told at most 200,000 characters, the newest.
-    previous_transcript: Option<Transcript>,
+    previous_transcript: Option<PreviousTranscript>,
     /// The artifacts that there are. The lead is told at most 200,000 characters.
     artifact_catalog: Option<Catalog>,
     /// Only recorded.
@@ -113,10 +118,13 @@ pub struct RestateAnswer {
     pub note: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FillSeats {
-    /// The seats; all that can be filled if not given.
+    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once. The latest
+    /// 10,000 ids of a project are remembered.
+    id: Option<CallerId>,
+    /// The seats; if not given, all seats that can be filled.
     #[schema(max_items = 9)]
     seats: Option<Vec<u64>>,
     /// How the agents are run.
@@ -205,7 +213,8 @@ pub async fn start(
 ) -> Result<([(HeaderName, String); 1], Json<SessionAnswer>), ApiError> {
     let SessionStart { previous_transcript, artifact_catalog, demo_mode, with } = body.0;
     let mut lead = lead_order(&api, with)?;
-    let previous_transcript = previous_transcript.and_then(Transcript::text);
+    super::runs::playable(&api, &lead.spec.harness).await?;
+    let previous_transcript = previous_transcript.and_then(PreviousTranscript::text);
     let artifact_catalog = artifact_catalog.and_then(Catalog::text);
     for (tag, text) in [("previous-transcript", &previous_transcript), ("artifact-catalog", &artifact_catalog)] {
         if let Some(text) = text {
@@ -260,10 +269,50 @@ pub async fn summon(
     State(api): State<Api>,
     body: Loose<FillSeats>,
 ) -> Result<(StatusCode, Json<FillAnswer>), ApiError> {
-    let FillSeats { seats: wanted, with } = body.0;
+    let once = Once::of(body.0.id.as_ref(), "summon", "", &body.0)?;
+    if let Some(records) = once.answered_by(&api).await? {
+        return filled(&api, &records);
+    }
+    match fill_first(&api, &once, body.0).await {
+        Ok(records) => filled(&api, &records),
+        Err(error) => repeated(&api, &once, error).await,
+    }
+}
+
+/// A request may have been carried out by its repeat while this one was prepared. Then there is nothing left to fill, and that is no
+/// error.
+async fn repeated(api: &Api, once: &Once, error: ApiError) -> Result<(StatusCode, Json<FillAnswer>), ApiError> {
+    match once.answered_by(api).await? {
+        Some(records) => filled(api, &records),
+        None => Err(error),
+    }
+}
+
+/// What a request to fill seats has led to.
+fn filled(api: &Api, records: &[Record]) -> Result<(StatusCode, Json<FillAnswer>), ApiError> {
+    let found = records.iter().find_map(|record| match &record.event {
+        Event::Seat(SeatEvent::Summoned { seats }) => {
+            Some((record, seats.iter().map(|egg| egg.position.number()).collect()))
+        }
+        Event::Seat(SeatEvent::Waking { seats }) => {
+            Some((record, seats.iter().map(|waking| waking.position.number()).collect()))
+        }
+        _ => None,
+    });
+    let (event_id, session, seats) = match found {
+        Some((record, seats)) => (record.id, record.session, seats),
+        None => (api.handle.head(), None, Vec::new()),
+    };
+    let session_id = session.map(session_uuid).unwrap_or_default();
+    Ok((StatusCode::ACCEPTED, Json(FillAnswer { ok: true, event_id, session_id, seats })))
+}
+
+/// Summons these seats, or all that are empty or expired.
+async fn fill_first(api: &Api, once: &Once, asked: FillSeats) -> Result<Vec<Record>, ApiError> {
+    let FillSeats { id: _, seats: wanted, with } = asked;
     let wanted = positions(wanted)?.unwrap_or_else(|| Position::free().collect());
-    let prompt = read_prompt(&api, Prompt::Birth)?;
-    let spec = spec(&api, with)?;
+    let prompt = read_prompt(api, Prompt::Birth)?;
+    let spec = spec(api, with)?;
     // A request that will be refused opens no session.
     if let Some(lead) = wanted.iter().find(|position| **position == Position::LEAD) {
         return Err(Refusal::Seat(SeatRefusal::LeadSeat(*lead)).into());
@@ -273,7 +322,8 @@ pub async fn summon(
     if !wanted.iter().any(|position| is_free(api.handle.view().seats(), position)) {
         return Err(Refusal::Seat(SeatRefusal::NothingToSummon).into());
     }
-    let session = ensure_session(&api, &spec).await?;
+    super::runs::playable(api, &spec.harness).await?;
+    ensure_session(api, &spec).await?;
     let egg = |position: &Position| EggOrder {
         position: *position,
         agent: clock::new_agent_id(),
@@ -289,24 +339,31 @@ pub async fn summon(
         message: seats::summon_message(&free),
         hatch_ms: api.defaults.seats.hatch_ms,
     };
-    let records = api.handle.submit(command).await?;
-    let laid = records.iter().find_map(|record| match &record.event {
-        hatchery_core::Event::Seat(SeatEvent::Summoned { seats }) => {
-            Some((record.id, seats.iter().map(|egg| egg.position.number()).collect()))
-        }
-        _ => None,
-    });
-    let (event_id, seats) = laid.unwrap_or_else(|| (last(&records), Vec::new()));
-    let answer = FillAnswer { ok: true, event_id, session_id: session_uuid(session), seats };
-    Ok((StatusCode::ACCEPTED, Json(answer)))
+    once.submit(api, command).await
 }
 
 /// Fill sleeping seats again, each with its soul and what was said in its last session. Starts a session if none is open.
 #[utoipa::path(post, path = "/api/agents/wake", operation_id = "wake_seats", tag = "seats", request_body = FillSeats,
     responses((status = 202, description = "The agents are on their way", body = FillAnswer)))]
 pub async fn wake(State(api): State<Api>, body: Loose<FillSeats>) -> Result<(StatusCode, Json<FillAnswer>), ApiError> {
-    let FillSeats { seats: wanted, with } = body.0;
-    let wanted = positions(wanted)?;
+    let once = Once::of(body.0.id.as_ref(), "wake", "", &body.0)?;
+    if let Some(records) = once.answered_by(&api).await? {
+        return filled(&api, &records);
+    }
+    let FillSeats { id: _, seats: wanted, with } = body.0;
+    match fill_again(&api, &once, positions(wanted)?, with).await {
+        Ok(records) => filled(&api, &records),
+        Err(error) => repeated(&api, &once, error).await,
+    }
+}
+
+/// Wakes these seats, or all that sleep.
+pub(super) async fn fill_again(
+    api: &Api,
+    once: &Once,
+    wanted: Option<Vec<Position>>,
+    with: RunOptions,
+) -> Result<Vec<Record>, ApiError> {
     let world = api.handle.view();
     let is_meant = |(position, seat): &(Position, &Seat)| {
         wanted.as_ref().is_none_or(|wanted| wanted.contains(position)) && seat.state == SeatState::ASLEEP
@@ -316,14 +373,16 @@ pub async fn wake(State(api): State<Api>, body: Loose<FillSeats>) -> Result<(Sta
     if asleep.is_empty() {
         return Err(Refusal::Seat(SeatRefusal::NothingToWake).into());
     }
-    let (birth, wake) = (read_prompt(&api, Prompt::Birth)?, read_prompt(&api, Prompt::Wake)?);
-    let spec = spec(&api, with.or_by(last_harness(&world, &asleep)))?;
+    let (birth, wake) = (read_prompt(api, Prompt::Birth)?, read_prompt(api, Prompt::Wake)?);
+    let spec = spec(api, with.or_by(last_harness(&world, &asleep)))?;
+    super::runs::playable(api, &spec.harness).await?;
     let settings = &api.defaults.seats;
+    let mail = mail_of(api, asleep.iter().filter_map(|(position, _)| seats::last_occupant(&world, *position))).await?;
     let mut rising = Vec::new();
     let mut payloads = Vec::new();
     for (position, seat) in &asleep {
         let said = match seats::last_occupant(&world, *position) {
-            Some(agent) => seats::last_session(&api.handle, agent, &settings.human).await.map_err(unread)?,
+            Some(agent) => seats::last_session(&api.handle, agent, &settings.human, &mail).await.map_err(unread)?,
             None => Vec::new(),
         };
         let payload = Payload::new(*position, seat, &said, settings.transcript_chars);
@@ -340,14 +399,35 @@ pub async fn wake(State(api): State<Api>, body: Loose<FillSeats>) -> Result<(Sta
         });
         payloads.push(payload);
     }
-    let session = ensure_session(&api, &spec).await?;
+    ensure_session(api, &spec).await?;
+    if settings.mode == Mode::Lead {
+        api.outbox.recall(asleep.iter().filter_map(|(_, seat)| seat.agent).collect()).await;
+    }
     let messages = seats::wake_messages(&payloads);
     let hatch_ms = settings.hatch_ms;
-    let command = Command::WakeSeats { seats: rising, spec: Box::new(spec), messages, hatch_ms };
-    let records = api.handle.submit(command).await?;
-    let event_id = records.first().map_or_else(|| api.handle.head(), |record| record.id);
-    let seats = asleep.iter().map(|(position, _)| position.number()).collect();
-    Ok((StatusCode::ACCEPTED, Json(FillAnswer { ok: true, event_id, session_id: session_uuid(session), seats })))
+    once.submit(api, Command::WakeSeats { seats: rising, spec: Box::new(spec), messages, hatch_ms }).await
+}
+
+/// The latest mail that these agents have sent or got, the oldest first.
+pub(super) async fn mail_of(api: &Api, agents: impl Iterator<Item = AgentId>) -> Result<Vec<Mail>, ApiError> {
+    let filter = LogFilter { types: vec!["mail_sent".into()], agents: agents.collect(), ..LogFilter::default() };
+    let world = api.handle.view();
+    // Nobody has mail from before its birth.
+    let born = filter.agents.iter().filter_map(|agent| world.agent(*agent)).map(|agent| agent.born).min();
+    let Some(born) = born.map(|born| born.max(EventId(world.head().0.saturating_sub(MAIL_SCAN)))) else {
+        return Ok(Vec::new());
+    };
+    let mut events: Vec<(EventId, String)> = Vec::new();
+    let mut before = world.head().next();
+    while before > born.next() && events.len() < seats::MAX_THREAD {
+        let left = seats::MAX_THREAD - events.len();
+        let found = super::log::latest(api, filter.clone(), Some(before.0), left).await?;
+        events.splice(0..0, found.events);
+        before = found.from.next();
+    }
+    let read = |(id, body): &(EventId, String)| Record::read(*id, body).map_err(HistoryError::from);
+    let records: Vec<Record> = events.iter().map(read).collect::<Result<_, _>>()?;
+    Ok(records.into_iter().filter_map(mail_reader::sent).collect())
 }
 
 /// The identity documents of the seats.
@@ -359,7 +439,7 @@ pub async fn docs(State(api): State<Api>, query: Query<DocsQuery>) -> Result<Jso
         return Err(ApiError::bad("no_such_type", message, "ask for type=agent-identity"));
     }
     let world = api.handle.view();
-    let docs = world.seats().iter().map(|(position, seat)| IdentityDocument::of(&Document::of(position, seat)));
+    let docs = world.seats().iter().map(|(position, seat)| IdentityDocument::of(&SeatDocument::of(position, seat)));
     Ok(Json(DocList { head: world.head(), docs: docs.collect() }))
 }
 
@@ -370,7 +450,7 @@ pub async fn import(State(api): State<Api>, body: Body<ImportIdentities>) -> Res
     let documents = identity_document::read_all(&body.0.text)
         .map_err(|why| ApiError::bad("bad_identities", why, "nothing was imported; see docs/seats.md for the form"))?;
     // The lead's own document is of no use here: the lead is not summoned and not woken.
-    let (lead, documents): (Vec<Document>, Vec<Document>) =
+    let (lead, documents): (Vec<SeatDocument>, Vec<SeatDocument>) =
         documents.into_iter().partition(|document| document.position == Position::LEAD);
     let records = api.handle.submit(Command::ImportIdentities { documents }).await?;
     let warning = (!lead.is_empty()).then_some("the document of seat 4 was left out: that seat is the lead's");
@@ -437,13 +517,8 @@ fn last_harness(world: &World, seats: &[(Position, Seat)]) -> Option<String> {
 }
 
 fn read_prompt(api: &Api, prompt: Prompt) -> Result<String, ApiError> {
-    trust::check_prompts(&api.defaults.project).map_err(super::quests::unusable)?;
-    let folder = api.defaults.project.root().join(&api.defaults.quests.prompts);
-    let unreadable = |error: io::Error| {
-        let message = format!("a prompt in {} cannot be read: {error}", folder.display());
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "prompt_unreadable", message, "make the file readable")
-    };
-    prompt.read(&folder).map_err(unreadable)
+    let own = trust::prompts(&api.defaults.project, &api.defaults.quests.prompts);
+    Ok(prompt.of(&own.map_err(super::quests::unusable)?))
 }
 
 pub(super) fn positions(numbers: Option<Vec<u64>>) -> Result<Option<Vec<Position>>, ApiError> {

@@ -72,8 +72,9 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, closin
                 drop(place);
             });
         } else if let Ok(place) = Arc::clone(&doorstep).try_acquire_owned() {
+            let closing = closing.clone();
             connections.spawn(async move {
-                turn_away(stream).await;
+                turn_away(stream, closing).await;
                 drop(place);
             });
         }
@@ -95,7 +96,7 @@ async fn connection(stream: TcpStream, router: Router, limits: Limits, mut closi
         .header_read_timeout(limits.head_timeout)
         .max_headers(MAX_HEADERS)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(Wire::new(stream)), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(Wire::new(stream, closing.clone())), TowerToHyperService::new(router));
     let mut served = pin!(served);
     let result = tokio::select! {
         result = &mut served => result,
@@ -122,7 +123,7 @@ fn tune(stream: &TcpStream) -> std::io::Result<()> {
 }
 
 /// Full houses say so instead of letting people wait.
-async fn turn_away(mut stream: TcpStream) {
+async fn turn_away(mut stream: TcpStream, closing: watch::Receiver<bool>) {
     let refusal = ApiError::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "too_many_connections",
@@ -139,7 +140,7 @@ async fn turn_away(mut stream: TcpStream) {
         let mut request = [0; HEAD_BYTES];
         let _asked = stream.read(&mut request).await?;
         stream.write_all(answer.as_bytes()).await?;
-        Wire::new(stream).shutdown().await
+        Wire::new(stream, closing).shutdown().await
     };
     let told = tokio::time::timeout(FAREWELL, tell).await;
     tracing::debug!(?told, "a connection was turned away");

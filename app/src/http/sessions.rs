@@ -34,7 +34,7 @@ pub struct EndSession {
     reason: Option<AskedReason>,
 }
 
-/// Why somebody ends a session. That it was inactive is for the daemon itself to say.
+/// The reason of a client for ending a session. Only the daemon ends a session because it is inactive.
 #[derive(Clone, Copy, Debug, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AskedReason {

@@ -4,15 +4,18 @@
 use super::Api;
 use super::error::{ApiError, Body, Query, Text};
 use crate::clock;
+use crate::spec_sections;
+use crate::status_files::StatusFile;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hatchery_core::build_event::{ContextHealth, MAX_EVENT_BYTES};
+use hatchery_core::build_run::{BuildError, BuildRun, Resume};
 use hatchery_core::event::StatusEvent;
-use hatchery_core::status::kept::LAST_UPDATED;
-use hatchery_core::status::{Document, EditError, Json as Value, Object, Path, StatusChange, StatusRefusal};
-use hatchery_core::{Command, Event, Record, Refusal};
+use hatchery_core::status::kept::{LAST_UPDATED, SPEC_VERSION};
+use hatchery_core::status::{EditError, Json as Value, Object, Path, StatusChange, StatusDocument, StatusRefusal};
+use hatchery_core::{Command, Event, EventId, Record, Refusal};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -20,7 +23,7 @@ use serde_json::json;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Part {
-    /// Only what is at this path, such as `scenarioScore.total` or `buildRun.chunks[0].status`.
+    /// Only the value at this path, such as `scenarioScore.total` or `buildRun.chunks[0].status`.
     path: Option<String>,
 }
 
@@ -71,16 +74,60 @@ pub struct Changed {
     pub in_file: bool,
 }
 
+/// What somebody who resumes a build run must know, and what there is to choose.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResumeView {
+    /// The last event of which this tells. Null where no daemon was asked.
+    pub head: Option<EventId>,
+    pub run_id: String,
+    /// `running`, `paused` or `partial`.
+    pub status: String,
+    /// The version of the spec that is current now.
+    pub spec_version: Option<String>,
+    /// The numbers of the completed chunks.
+    pub completed: Vec<u64>,
+    pub failed: Vec<u64>,
+    pub remaining: Vec<u64>,
+    /// Those of the remaining chunks that can start.
+    pub ready: Vec<u64>,
+    /// Completed chunks whose sections of the spec have changed since they were built.
+    pub outdated: Vec<u64>,
+    /// `resume`, `fresh` and `cancel`.
+    pub choices: Vec<String>,
+    /// What can be done with outdated chunks: `rebuild` and `keep`.
+    pub changed: Vec<String>,
+}
+
+impl ResumeView {
+    pub fn of(shown: &Resume, spec_version: Option<String>) -> Self {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        Self {
+            head: None,
+            run_id: shown.run.id.clone(),
+            status: shown.run.status.name().to_owned(),
+            spec_version,
+            completed: shown.done.clone(),
+            failed: shown.failed.clone(),
+            remaining: shown.remaining.clone(),
+            ready: shown.ready.clone(),
+            outdated: shown.outdated.clone(),
+            choices: words(&["resume", "fresh", "cancel"]),
+            changed: words(&["rebuild", "keep"]),
+        }
+    }
+}
+
 /// A build event. Other fields are kept as they are.
 #[derive(Debug, utoipa::ToSchema)]
 #[expect(dead_code, reason = "only described here: an event is kept as its author wrote it")]
 pub struct BuildEventObject {
     /// Such as `chunk-verified`, `verification-failed`, `context-checkpointed` or `chunk-started`.
     kind: String,
-    /// An event with an id that is known already counts once. It gets an id if it has none.
+    /// A second event with the same id is ignored. An event without an id gets one.
     #[schema(required = false, nullable = false)]
     id: Option<String>,
-    /// ISO 8601. It gets the current time if it has none.
+    /// ISO 8601. An event without a timestamp gets the current time.
     #[schema(required = false, nullable = false)]
     timestamp: Option<String>,
     /// One line for people.
@@ -145,8 +192,28 @@ pub async fn build_status(State(api): State<Api>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], shown.to_json().to_string()).into_response()
 }
 
+/// What somebody who resumes the build run must know. Reading changes nothing; `resume_build` of `POST /api/state` goes on with the run.
+#[utoipa::path(get, path = "/api/build-resume", operation_id = "build_resume", tag = "status",
+    responses((status = 200, description = "What is done, what remains, and what is outdated", body = ResumeView)))]
+pub async fn build_resume(State(api): State<Api>) -> Result<Json<ResumeView>, ApiError> {
+    let head = api.handle.view().head();
+    let (folder, shown) = (api.status_files.folder().clone(), dated(&api));
+    let read = move || {
+        let version = spec_sections::registered_version(&folder).or_else(|| shown.words(SPEC_VERSION));
+        let sections = spec_sections::fingerprints(&folder).unwrap_or_default();
+        let resume = BuildRun::read(&shown).and_then(|run| run.resume(version.as_deref(), &sections));
+        Ok(resume.map(|resume| ResumeView { head: Some(head), ..ResumeView::of(&resume, version) }))
+    };
+    let resume = crate::blocking::blocking(read).await.map_err(unread)?;
+    resume.map(Json).ok_or_else(|| Refusal::Status(Box::new(StatusRefusal::from(BuildError::NoRun))).into())
+}
+
+fn unread(error: std::io::Error) -> ApiError {
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "spec_unreadable", error, "try again")
+}
+
 /// The document as everybody sees it, with the time at which the file was written.
-pub(super) fn dated(api: &Api) -> Document {
+pub(super) fn dated(api: &Api) -> StatusDocument {
     let mut shown = api.status_files.view().shown(&api.handle.view());
     if let Some(at) = api.status_files.last_updated() {
         shown.set(LAST_UPDATED, at.as_str());
@@ -156,6 +223,13 @@ pub(super) fn dated(api: &Api) -> Document {
 
 /// Carries out a change and waits until it is shown.
 async fn carry_out(api: &Api, change: StatusChange, until: Shown) -> Result<Changed, ApiError> {
+    let change = match spec_sections::matters_to(&change) {
+        true => {
+            let folder = api.status_files.folder().clone();
+            crate::blocking::blocking(move || Ok(spec_sections::filled(&folder, &change))).await.map_err(unread)?
+        }
+        false => change,
+    };
     let path = match &change {
         StatusChange::Set { path, .. }
         | StatusChange::Increment { path, .. }
@@ -163,21 +237,39 @@ async fn carry_out(api: &Api, change: StatusChange, until: Shown) -> Result<Chan
         | StatusChange::Clear { path } => Some(path.clone()),
         _ => None,
     };
-    let given_id = match &change {
-        StatusChange::RecordEvent { event, id } => {
-            Some(event.object().and_then(|event| event.get("id")?.words()).unwrap_or_else(|| id.clone()))
-        }
+    let own_id = match &change {
+        StatusChange::RecordEvent { event, .. } => event.object().and_then(|event| event.get("id")?.words()),
         _ => None,
     };
     let (records, in_file) = submit(api, Command::ChangeStatus { change: Box::new(change) }, until).await?;
     let value = value_of(path.as_ref(), &records)
         .or_else(|| api.status_files.view().shown(&api.handle.view()).get(path.as_ref()?));
-    Ok(Changed { value: value.unwrap_or_else(Value::null), id: given_id, changed: !records.is_empty(), in_file })
+    let recorded = records.iter().find_map(|record| match &record.event {
+        Event::Status(StatusEvent::BuildEventRecorded { build_event, .. }) => Some(build_event.clone()),
+        _ => None,
+    });
+    let id = own_id.or(recorded);
+    Ok(Changed { value: value.unwrap_or_else(Value::null), id, changed: !records.is_empty(), in_file })
 }
 
 /// Submits a command about the status, and waits until what came of it is shown. Also says whether the files show it.
 pub(super) async fn submit(api: &Api, command: Command, until: Shown) -> Result<(Vec<Record>, bool), ApiError> {
     let files = &api.status_files;
+    let file = match command {
+        Command::ChangeIdeas { .. } => StatusFile::Inbox,
+        _ => StatusFile::State,
+    };
+    if !files.are_taken().await {
+        return Err(ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "status_files_held",
+            format_args!(
+                "another process has held the lock of {} since before the daemon started",
+                files.folder().path().display()
+            ),
+            "nothing was changed; find that process with `fuser`, end it, and repeat this",
+        ));
+    }
     // A project whose status is changed takes part from then on. The folder must be there before the event, which is shown in it.
     let folder = files.folder().path().to_owned();
     let made = !files.is_wanted() && crate::blocking::blocking(move || std::fs::create_dir(&folder)).await.is_ok();
@@ -195,8 +287,8 @@ pub(super) async fn submit(api: &Api, command: Command, until: Shown) -> Result<
     let in_file = match (records.last(), until) {
         _ if !files.is_wanted() => false,
         (None, _) => true,
-        (Some(last), Shown::Log) => files.show(last.id),
-        (Some(last), Shown::File) => files.wait_for(last.id).await,
+        (Some(last), Shown::Log) => files.show(file, last.id),
+        (Some(last), Shown::File) => files.wait_for(file, last.id).await,
     };
     Ok((records, in_file))
 }
@@ -217,7 +309,7 @@ fn value_of(path: Option<&Path>, records: &[Record]) -> Option<Value> {
 }
 
 /// What a viewer of builds sees.
-pub(super) fn build_shown(state: &Document) -> Object {
+pub(super) fn build_shown(state: &StatusDocument) -> Object {
     let mut shown = Object::default();
     for field in BUILD_FIELDS {
         let absent = || if ["completedSteps", "buildEvents"].contains(&field) { json!([]) } else { json!(null) };

@@ -46,7 +46,7 @@ pub enum Condition {
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Status {
+pub struct DaemonStatus {
     pub version: String,
     pub pid: u32,
     pub project: String,
@@ -91,10 +91,10 @@ pub async fn health(State(api): State<Api>, headers: HeaderMap) -> Json<Health> 
 }
 
 /// Show the daemon: project, store, size of the log.
-#[utoipa::path(get, path = "/api/status", operation_id = "status", tag = "daemon", responses((status = 200, description = "How it is doing", body = Status)))]
-pub async fn status(State(api): State<Api>) -> Json<Status> {
+#[utoipa::path(get, path = "/api/status", operation_id = "status", tag = "daemon", responses((status = 200, description = "How it is doing", body = DaemonStatus)))]
+pub async fn status(State(api): State<Api>) -> Json<DaemonStatus> {
     let world = api.handle.view();
-    Json(Status {
+    Json(DaemonStatus {
         version: version().into(),
         pid: std::process::id(),
         project: api.project.clone(),

@@ -6,12 +6,11 @@ use super::changes::in_repository;
 use super::error::{ApiError, Body, Path, Query};
 use super::quests::{self, find};
 use crate::blocking::blocking;
+use crate::own_environment;
 use crate::ward::{self, Ward, WardJob, WardResult};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared};
 use hatchery_core::QuestId;
 use hatchery_core::quest::{QuestSpec, QuestState, WardSpec};
 use serde::{Deserialize, Serialize};
@@ -19,6 +18,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How many trials are remembered. Those of quests that have begun say nothing any more.
 const REMEMBERED: usize = 100;
@@ -27,21 +27,26 @@ const REMEMBERED: usize = 100;
 #[derive(Debug, Default)]
 pub struct Trials(Mutex<BTreeMap<QuestId, Trial>>);
 
-type Trial = Shared<BoxFuture<'static, Result<TriedWard, ApiError>>>;
+type TrialResult = Result<TriedWard, ApiError>;
+
+/// A trial, which runs in a task of its own: requests wait for it, and none of them has to stay for it to go on.
+#[derive(Clone, Debug)]
+struct Trial(watch::Receiver<Option<TrialResult>>);
 
 impl Trials {
     /// The trial that is under way, or a new one.
-    fn begin(&self, quest: QuestId, trial: BoxFuture<'static, Result<TriedWard, ApiError>>) -> Trial {
+    fn begin(&self, quest: QuestId, trial: impl Future<Output = TrialResult> + Send + 'static) -> Trial {
         let mut trials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(trial) = trials.get(&quest).filter(|trial| trial.peek().is_none()) {
+        if let Some(trial) = trials.get(&quest).filter(|trial| trial.is_running()) {
             return trial.clone();
         }
         if trials.len() >= REMEMBERED {
-            trials.retain(|_, trial| trial.peek().is_none());
+            trials.retain(|_, trial| trial.is_running());
         }
-        let trial = trial.shared();
-        trials.insert(quest, trial.clone());
-        trial
+        let (publish, result) = watch::channel(None);
+        tokio::spawn(async move { publish.send_replace(Some(trial.await)) });
+        trials.insert(quest, Trial(result.clone()));
+        Trial(result)
     }
 
     fn of(&self, quest: QuestId) -> Option<Trial> {
@@ -49,11 +54,29 @@ impl Trials {
     }
 }
 
+impl Trial {
+    /// A trial whose task is gone without a result does not run: the next one may begin.
+    fn is_running(&self) -> bool {
+        self.0.borrow().is_none() && self.0.has_changed().is_ok()
+    }
+
+    fn result(&self) -> Option<TrialResult> {
+        self.0.borrow().clone()
+    }
+
+    async fn ended(mut self) -> TrialResult {
+        match self.0.wait_for(Option::is_some).await {
+            Ok(result) => result.clone().expect("waited until there is a result"),
+            Err(_) => Err(failed(&std::io::Error::other("the trial broke off"))),
+        }
+    }
+}
+
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct TrialQuery {
-    /// Answer when the trial that is under way is over.
+    /// Answer when the running trial has ended.
     #[serde(default)]
     wait: bool,
 }
@@ -112,7 +135,16 @@ pub async fn try_ward(
 ) -> Result<Json<TriedWard>, ApiError> {
     let quest = find(&api, &reference.0)?;
     // In a task, because a user who leaves the page wants the quest to begin all the same.
-    let tried = tokio::spawn(tried(api, quest, body.0.begin)).await;
+    let begin = body.0.begin;
+    let tried = tokio::spawn(async move {
+        let tried = tried(api, quest, begin).await;
+        // The user may be gone, so the answer alone would tell nobody.
+        if let Err(error) = &tried {
+            tracing::warn!(%quest, error = error.message, "the ward was not tried, or the quest did not begin after it");
+        }
+        tried
+    })
+    .await;
     tried.unwrap_or_else(|error| Err(failed(&std::io::Error::other(error)))).map(Json)
 }
 
@@ -126,16 +158,16 @@ pub async fn last_trial(
 ) -> Result<Json<TrialView>, ApiError> {
     let quest = find(&api, &reference.0)?;
     let Some(trial) = api.trials.of(quest) else { return Ok(Json(TrialView { running: false, tried: None })) };
+    let running = !query.0.wait && trial.is_running();
     let tried = match query.0.wait {
-        true => Some(trial.await),
-        false => trial.peek().cloned(),
+        true => Some(trial.ended().await),
+        false => trial.result(),
     };
-    Ok(Json(TrialView { running: tried.is_none(), tried: tried.transpose()? }))
+    Ok(Json(TrialView { running, tried: tried.transpose()? }))
 }
 
 async fn tried(api: Api, quest: QuestId, begin: bool) -> Result<TriedWard, ApiError> {
-    let trial = api.trials.begin(quest, trial(api.clone(), quest).boxed());
-    let mut tried = trial.await?;
+    let mut tried = api.trials.begin(quest, trial(api.clone(), quest)).ended().await?;
     // The user may have resumed the quest meanwhile, or changed its ward.
     let may_begin = api.handle.view().quest(quest).is_some_and(|quest| {
         quest.state == QuestState::Paused && quest.ward.as_ref().map(|ward| &ward.command) == tried.command.as_ref()
@@ -203,7 +235,7 @@ async fn run(api: &Api, quest: QuestId, spec: &WardSpec, folder: PathBuf) -> std
     ward.stop_and_wait().await?;
     let again = ward.clone();
     blocking(move || again.forget()).await?;
-    let env = ward::environment(std::env::vars(), &defaults.settings.pass_env);
+    let env = ward::environment(own_environment::entries(), &defaults.settings.pass_env);
     let job = WardJob { command: spec.command.clone(), folder, env, limit: Duration::from_millis(spec.limit_ms) };
     let result = ward.wait(&job, None).await?;
     let said = ward.clone();
@@ -234,4 +266,39 @@ fn failed(error: &std::io::Error) -> ApiError {
         format!("the ward could not be tried: {error}"),
         hint,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::oneshot;
+
+    fn green() -> TriedWard {
+        let command = Some("true".to_owned());
+        TriedWard { command, verdict: TrialVerdict::Green, why: None, findings: vec![], output: None, begun: false }
+    }
+
+    #[tokio::test]
+    async fn a_trial_goes_on_when_those_who_wait_for_it_leave() {
+        let (trials, quest) = (Trials::default(), QuestId::from_bytes([1; 16]));
+        let (end, ended) = oneshot::channel::<()>();
+        let first = trials.begin(quest, async move { ended.await.map(|()| green()).map_err(|_| unreachable!()) });
+        let leaver = tokio::spawn(first.clone().ended());
+        leaver.abort();
+        assert!(leaver.await.is_err());
+        // The second is the first, so it need not be polled at all.
+        let second = trials.begin(quest, std::future::pending());
+        assert!(second.is_running() && second.result().is_none());
+        end.send(()).unwrap();
+        assert_eq!(second.ended().await.unwrap().verdict, TrialVerdict::Green);
+        assert!(!trials.of(quest).unwrap().is_running());
+    }
+
+    #[tokio::test]
+    async fn a_trial_that_broke_off_is_told_and_may_be_begun_again() {
+        let (trials, quest) = (Trials::default(), QuestId::from_bytes([1; 16]));
+        let broken = trials.begin(quest, async { panic!("as a defect would") });
+        assert_eq!(broken.ended().await.unwrap_err().code, "ward_not_run");
+        assert_eq!(trials.begin(quest, async { Ok(green()) }).ended().await.unwrap().verdict, TrialVerdict::Green);
+    }
 }

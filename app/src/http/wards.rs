@@ -3,12 +3,12 @@
 use super::Api;
 use super::error::{ApiError, Path, Query};
 use super::quests::find;
+use crate::no_links;
 use crate::ward::Ward;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 
@@ -70,7 +70,7 @@ pub async fn output(
 }
 
 fn part(path: &std::path::Path, from: i64, limit: u64) -> io::Result<WardOutput> {
-    let mut file = File::open(path)?;
+    let mut file = no_links::open(path)?;
     let size = file.metadata()?.len();
     let from = match u64::try_from(from) {
         Ok(from) => from.min(size),

@@ -2,8 +2,9 @@
 //!
 //! - A head that cannot be read never becomes a request. Hyper answers it without a body; here the answer gets the JSON
 //!   that every other refusal has.
-//! - Closing a socket that holds unread bytes resets the connection, and the reset can overtake the last answer. So what
-//!   the peer still sends is read, and thrown away, for a short while.
+//! - Closing a socket resets the connection if the peer still sends, and the reset can overtake the last answer. A peer that was
+//!   answered before it had sent its whole body still sends. So what comes is read, and thrown away, until the peer closes, too, or for a
+//!   short while.
 
 use super::error::ApiError;
 use axum::http::StatusCode;
@@ -13,6 +14,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::Sleep;
 
 /// Long enough for a peer on the same machine to notice the answer, too short to be worth holding on purpose.
@@ -27,6 +29,8 @@ pub struct Wire {
     instead: Vec<u8>,
     written: usize,
     farewell: Farewell,
+    /// Whether the daemon ends. Then a peer that sends nothing is not waited for.
+    ends: watch::Receiver<bool>,
 }
 
 #[derive(Debug)]
@@ -39,8 +43,8 @@ enum Farewell {
 }
 
 impl Wire {
-    pub fn new(stream: TcpStream) -> Self {
-        Self { stream, instead: Vec::new(), written: 0, farewell: Farewell::Open }
+    pub fn new(stream: TcpStream, ends: watch::Receiver<bool>) -> Self {
+        Self { stream, instead: Vec::new(), written: 0, farewell: Farewell::Open, ends }
     }
 
     fn write_instead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -53,9 +57,12 @@ impl Wire {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads and throws away. Ready when the peer has closed, when it sends nothing at all, or when its time is up.
+    /// Reads and throws away. Ready when the peer has closed, or when its time is up.
     fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut waste = [0; WASTE_BYTES];
+        if matches!(self.farewell, Farewell::Open) && !*self.ends.borrow() {
+            self.farewell = Farewell::Lingering(Box::pin(tokio::time::sleep(LINGER)));
+        }
         loop {
             if let Farewell::Lingering(until) = &mut self.farewell
                 && until.as_mut().poll(cx).is_ready()

@@ -1,6 +1,7 @@
 //! Copies the output of a ward into a file, within bounds: the first part as it comes, and at the end the last part. A line
 //! between the two says how many bytes were left out.
 
+use super::note;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
@@ -41,7 +42,7 @@ impl OutputCapture {
         self.ended.recv_timeout(END_TIMEOUT).ok();
         let finished = self.kept.lock().unwrap_or_else(PoisonError::into_inner).finish();
         if let Err(error) = finished {
-            eprintln!("the end of the output cannot be written: {error}");
+            note(format_args!("the end of the output cannot be written: {error}"));
         }
     }
 }
@@ -54,7 +55,7 @@ fn copy(mut from: impl Read, kept: &Mutex<Kept<impl Write>>) {
             Ok(count) => kept.lock().unwrap_or_else(PoisonError::into_inner).add(&bytes[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
-                eprintln!("the output cannot be read: {error}");
+                note(format_args!("the output cannot be read: {error}"));
                 return;
             }
         }
@@ -82,7 +83,7 @@ impl<W: Write> Kept<W> {
         let (first, rest) = bytes.split_at(bytes.len().min(self.room));
         self.room -= first.len();
         if let Err(error) = self.to.write_all(first) {
-            eprintln!("the output cannot be written: {error}");
+            note(format_args!("the output cannot be written: {error}"));
         }
         self.last.extend(rest);
         let surplus = self.last.len().saturating_sub(LAST_BYTES);

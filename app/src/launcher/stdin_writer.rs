@@ -1,8 +1,9 @@
 //! Writes the first lines of an attempt, and then those of its inbox, to the standard input of the process, on a thread of its own. A process that does not read
 //! blocks only this thread, and the lines that it has not read stay in the inbox file: nothing is queued in memory.
 
+use super::note;
 use crate::run_folder::{Launch, LauncherRequest, RunFolder};
-use crate::spool::{Line, Tail};
+use crate::spool::{RawLine, Tail};
 use serde::Deserialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,8 +19,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug, Default)]
 pub struct FirstLines {
     lines: Vec<String>,
-    /// The answer to the first line, which is waited for before the others are written.
-    answer: Option<Answer>,
+    /// The answers to the first of the lines. Each is waited for before the next line is written.
+    answers: Vec<Answer>,
 }
 
 /// An answer that the process will write.
@@ -31,9 +32,9 @@ struct Answer {
 
 impl FirstLines {
     pub fn of(folder: &RunFolder, launch: &Launch) -> io::Result<Self> {
-        let answer =
-            |id: &String| Ok::<_, io::Error>(Answer { id: id.clone(), output: Tail::open(&folder.stdout(), 0)? });
-        Ok(Self { lines: launch.first_lines.clone(), answer: launch.answer_awaited.as_ref().map(answer).transpose()? })
+        let answer = |id: &String| Ok(Answer { id: id.clone(), output: Tail::open(&folder.stdout(), 0)? });
+        let answers = launch.answers_awaited.iter().map(answer).collect::<io::Result<_>>()?;
+        Ok(Self { lines: launch.first_lines.clone(), answers })
     }
 }
 
@@ -52,7 +53,7 @@ impl Answer {
     }
 
     /// A request of the process may have the same id: it has a method, and an answer has none.
-    fn is_it(&self, line: &Line) -> bool {
+    fn is_it(&self, line: &RawLine) -> bool {
         #[derive(Deserialize)]
         struct Message {
             id: serde_json::Value,
@@ -82,7 +83,7 @@ impl StdinWriter {
             move || {
                 if let Err(error) = write_lines(stdin, first, inbox, &wakes, &closing) {
                     // The next process gets what this one did not read.
-                    eprintln!("nothing more can be written to the process: {error}");
+                    note(format_args!("nothing more can be written to the process: {error}"));
                 }
             }
         })?;
@@ -113,11 +114,11 @@ fn write_lines(
     wakes: &Receiver<()>,
     closing: &AtomicBool,
 ) -> io::Result<()> {
-    let mut answer = first.answer;
+    let mut answers = first.answers.into_iter();
     for line in first.lines {
         stdin.write_all(format!("{line}\n").as_bytes())?;
         // A process that never answers is silent, and the supervisor notices that.
-        if let Some(mut answer) = answer.take() {
+        if let Some(mut answer) = answers.next() {
             while !answer.is_there()? {
                 if closing.load(Ordering::Relaxed) {
                     return Ok(());
@@ -182,10 +183,10 @@ mod tests {
     }
 
     fn first(lines: &[&str]) -> FirstLines {
-        FirstLines { lines: lines.iter().map(|line| (*line).to_owned()).collect(), answer: None }
+        FirstLines { lines: lines.iter().map(|line| (*line).to_owned()).collect(), answers: Vec::new() }
     }
 
-    /// The process sees the second line only when it has answered the first.
+    /// The process sees the second line only when it has answered the first, and so on.
     #[test]
     fn the_answer_to_the_first_line_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
@@ -193,8 +194,8 @@ mod tests {
         folder.create_for_agent().unwrap();
         let mut output = std::fs::File::options().append(true).open(folder.stdout()).unwrap();
         let (reader, stdin) = io::pipe().unwrap();
-        let answer = Some(Answer { id: "hello".into(), output: Tail::open(&folder.stdout(), 0).unwrap() });
-        let lines = FirstLines { answer, ..first(&["one", "two"]) };
+        let answer = |id: &str| Answer { id: id.into(), output: Tail::open(&folder.stdout(), 0).unwrap() };
+        let lines = FirstLines { answers: vec![answer("hello"), answer("open")], ..first(&["one", "two", "three"]) };
         folder.append_requests(&[LauncherRequest::CloseInput]).unwrap();
         let _writer = StdinWriter::start(stdin, lines, &folder.inbox()).unwrap();
         let mut reader = BufReader::new(reader);
@@ -212,6 +213,8 @@ mod tests {
         output.write_all(b"\"error\":{}}\n").unwrap();
         assert!(seen.is_there().unwrap());
         read("two\n");
+        output.write_all(b"{\"id\":\"open\",\"result\":{}}\n").unwrap();
+        read("three\n");
         read("");
     }
 
@@ -221,8 +224,8 @@ mod tests {
         let folder = RunFolder::at(folder.path().join("1-1"));
         folder.create_for_agent().unwrap();
         let (mut reader, stdin) = io::pipe().unwrap();
-        let answer = Some(Answer { id: "hello".into(), output: Tail::open(&folder.stdout(), 0).unwrap() });
-        drop(StdinWriter::start(stdin, FirstLines { answer, ..first(&["one", "two"]) }, &folder.inbox()).unwrap());
+        let answers = vec![Answer { id: "hello".into(), output: Tail::open(&folder.stdout(), 0).unwrap() }];
+        drop(StdinWriter::start(stdin, FirstLines { answers, ..first(&["one", "two"]) }, &folder.inbox()).unwrap());
         let mut rest = String::new();
         io::Read::read_to_string(&mut reader, &mut rest).unwrap();
         assert_eq!(rest, "one\n");

@@ -216,7 +216,7 @@ pub struct SetRequirements {
     /// The situations in which something is observed.
     #[serde(default, deserialize_with = "strict::list::<_, _, 0, 1_000>")]
     #[schemars(length(max = 1_000))]
-    pub contexts: Vec<Context>,
+    pub contexts: Vec<GivenContext>,
     /// Facts that can be seen to be true when the quest is complete.
     #[serde(deserialize_with = "strict::list::<_, _, 0, 1_000>")]
     #[schemars(length(max = 1_000))]
@@ -226,7 +226,7 @@ pub struct SetRequirements {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
-pub struct Context {
+pub struct GivenContext {
     /// Lowercase letters, digits and dashes.
     pub id: String,
     /// The situation.
@@ -258,7 +258,7 @@ pub struct PlanSteps {
 
 impl From<SetRequirements> for quest::Requirements {
     fn from(given: SetRequirements) -> Self {
-        let context = |it: Context| quest::Context { id: it.id, description: it.description };
+        let context = |it: GivenContext| quest::QuestContext { id: it.id, description: it.description };
         let observable =
             |it: Observable| quest::Observable { id: it.id, context: it.context, description: it.description };
         Self {

@@ -6,6 +6,7 @@ use crate::blocking::blocking;
 use crate::calls::{Call, CallWriter};
 use crate::client::paths::agent_path;
 use crate::client::{Client, Failure};
+use crate::http::ANSWER_FORGOTTEN;
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use crate::run_folder::{self, RunFolder};
@@ -85,6 +86,9 @@ impl RunTools {
                          as soon as it is back; do not repeat it."
                             .into(),
                     ));
+                }
+                Err(Failure::Refused { detail, .. }) if is_signal && detail.code == ANSWER_FORGOTTEN => {
+                    return Err(ToolError("this was carried out already; do not repeat it.".into()));
                 }
                 Err(failure @ Failure::Refused { .. }) if is_signal => {
                     let why = words::of_failure(failure);

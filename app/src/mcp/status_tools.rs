@@ -4,9 +4,10 @@
 use super::{Answer, Server, ToolError, events};
 use crate::calls::Call;
 use crate::clock;
-use crate::http::{IdeaList, StatusValue};
+use crate::http::{IdeaList, ResumeView, StatusValue};
+use crate::spec_sections;
 use crate::state_file::StatusFolder;
-use hatchery_core::build_run::Move;
+use hatchery_core::build_run::{Changed, Move};
 use hatchery_core::status::{IdeaChange, Json, Path, StatusChange};
 use hatchery_core::workflow::Choice;
 use rmcp::schemars::{self, JsonSchema};
@@ -50,11 +51,12 @@ pub struct WorkflowStep {
     pub summary: Option<String>,
 }
 
-/// Move the build run on: approve a plan, or say what happened to a chunk.
+/// Move the build run on: approve a plan, or say what happened to a chunk. Before you resume an interrupted run, look at it with `show`, and
+/// ask the user about completed chunks whose sections of the spec have changed since.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeBuild {
-    /// `plan`, `start`, `retry`, `done`, `fail`, `pause`, `resume` or `clear`.
+    /// `show`, `plan`, `start`, `retry`, `done`, `fail`, `pause`, `resume` or `clear`.
     pub action: String,
     /// The number of the chunk, for `start`, `retry`, `done` and `fail`.
     pub chunk: Option<u64>,
@@ -63,6 +65,10 @@ pub struct ChangeBuild {
     /// For `plan`: replace a run that is not finished.
     #[serde(default)]
     pub fresh: bool,
+    /// For `resume`: the numbers of completed chunks to build again.
+    pub rebuild: Option<Vec<u64>>,
+    /// For `resume`: `rebuild` or `keep` the other completed chunks whose sections have changed.
+    pub changed: Option<String>,
 }
 
 /// Record a build event, such as `chunk-verified`, `verification-failed` or `context-checkpointed`.
@@ -98,7 +104,7 @@ impl Server {
         let path: Option<Path> = path.map(|path| path.parse().map_err(wrong)).transpose()?;
         let all: StatusValue = self.client().await?.get("/api/state").await?;
         let found = match (path, all.value.object()) {
-            (Some(path), Some(fields)) => hatchery_core::status::Document::of(fields).get(&path),
+            (Some(path), Some(fields)) => hatchery_core::status::StatusDocument::of(fields).get(&path),
             (None, _) => Some(all.value),
             (Some(_), None) => None,
         };
@@ -133,43 +139,53 @@ impl Server {
         };
         let change = match action.as_str() {
             "start" => StatusChange::StartStep { step, choose },
-            "done" => StatusChange::FinishStep { step, summary },
+            "done" => StatusChange::FinishStep { step, summary, choose },
             other => return Err(unknown(other, "start or done")),
         };
         self.change_status(change).await
     }
 
     pub(super) async fn change_build(&self, given: ChangeBuild) -> Result<Answer, ToolError> {
-        let ChangeBuild { action, chunk, plan, fresh } = given;
+        let ChangeBuild { action, chunk, plan, fresh, rebuild, changed } = given;
         let moved = |to: Move| -> Result<StatusChange, ToolError> {
-            let fingerprints = match to {
-                Move::Complete => self.spec_fingerprints(),
-                Move::Start | Move::Retry | Move::Fail | Move::Rebuild => Default::default(),
-            };
-            Ok(StatusChange::MoveChunk {
-                chunk: chunk.ok_or_else(|| lacks(&action, "chunk"))?,
-                action: to,
-                fingerprints,
-                spec_version: self.spec_version(),
-            })
+            let chunk = chunk.ok_or_else(|| lacks(&action, "chunk"))?;
+            Ok(StatusChange::MoveChunk { chunk, action: to, fingerprints: Default::default(), spec_version: None })
+        };
+        let changed = match changed.as_deref() {
+            None => None,
+            Some("rebuild") => Some(Changed::Rebuild),
+            Some("keep") => Some(Changed::Keep),
+            Some(other) => return Err(unknown(other, "rebuild or keep")),
         };
         let change = match action.as_str() {
             "plan" => StatusChange::ApprovePlan {
                 plan: plan.as_deref().ok_or_else(|| lacks(&action, "plan"))?.parse().map_err(wrong)?,
                 run: format!("run-{}", clock::now().0),
                 fresh,
-                spec_version: self.spec_version(),
+                spec_version: None,
             },
+            "show" => {
+                let shown: ResumeView = self.client().await?.get("/api/build-resume").await?;
+                let data = serde_json::to_value(&shown).unwrap_or_default();
+                let text = serde_json::to_string_pretty(&shown).unwrap_or_default();
+                return Ok(Answer { text, data, next: None });
+            }
             "start" => moved(Move::Start)?,
             "retry" => moved(Move::Retry)?,
             "done" => moved(Move::Complete)?,
             "fail" => moved(Move::Fail)?,
             "pause" => StatusChange::PauseBuild {},
-            "resume" => StatusChange::ResumeBuild { rebuild: Vec::new(), spec_version: self.spec_version() },
+            "resume" => StatusChange::ResumeBuild {
+                rebuild: rebuild.unwrap_or_default(),
+                changed,
+                fingerprints: Default::default(),
+                spec_version: None,
+            },
             "clear" => StatusChange::ClearBuild {},
-            other => return Err(unknown(other, "plan, start, retry, done, fail, pause, resume or clear")),
+            other => return Err(unknown(other, "show, plan, start, retry, done, fail, pause, resume or clear")),
         };
-        self.change_status(change).await
+        let folder = StatusFolder::of(self.project.root());
+        self.change_status(spec_sections::filled(&folder, &change)).await
     }
 
     pub(super) async fn build_event(
@@ -217,14 +233,6 @@ impl Server {
             }
         };
         Ok(Answer { text: item.laid_out(), data: json!({ "item": item.value() }), next: None })
-    }
-
-    fn spec_version(&self) -> Option<String> {
-        crate::spec_sections::registered_version(&StatusFolder::of(self.project.root()))
-    }
-
-    fn spec_fingerprints(&self) -> crate::spec_sections::Fingerprints {
-        crate::spec_sections::fingerprints(&StatusFolder::of(self.project.root())).unwrap_or_default()
     }
 
     async fn change_status(&self, change: StatusChange) -> Result<Answer, ToolError> {

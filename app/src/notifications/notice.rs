@@ -10,12 +10,14 @@ use std::path::Path;
 /// How much of a text a notice has.
 const MAX_TEXT_CHARS: usize = 300;
 
-/// Why the user is told something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Why the user is told something, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeKind {
     /// An agent or a quest waits for an answer.
     Question,
+    /// An agent waits for permission to use a tool.
+    Permission,
     /// A budget is used up.
     Budget,
     /// A run or a step has failed.
@@ -25,7 +27,7 @@ pub enum NoticeKind {
 }
 
 impl NoticeKind {
-    pub const ALL: [Self; 4] = [Self::Question, Self::Budget, Self::Failure, Self::Completion];
+    pub const ALL: [Self; 5] = [Self::Question, Self::Permission, Self::Budget, Self::Failure, Self::Completion];
 }
 
 /// One notification, as commands and webhooks receive it.
@@ -45,7 +47,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// One notice for several that came within the same pause. The first one is the one that is shown.
+    /// One notice for several that came within the same pause. The first one is the one that is shown: see [`Notice::queue`].
     pub fn together(notices: Vec<Self>, dropped: usize, project: &Path) -> Self {
         let more = notices.len() - 1 + dropped;
         let mut first = notices.into_iter().next().unwrap_or_else(Self::empty);
@@ -54,6 +56,15 @@ impl Notice {
         }
         first.project = project.display().to_string();
         first
+    }
+
+    /// Adds a notice to those that wait: the most urgent first, and at most so many. Says whether one was left out.
+    pub fn queue(self, waiting: &mut Vec<Self>, most: usize) -> bool {
+        let place = waiting.partition_point(|other| other.kind <= self.kind);
+        waiting.insert(place, self);
+        let is_full = waiting.len() > most;
+        waiting.truncate(most);
+        is_full
     }
 
     fn empty() -> Self {
@@ -82,7 +93,8 @@ pub fn of(world: &World, record: &Record) -> Option<Notice> {
         Event::Question { agent, what: QuestionEvent::Asked { about, text } } => {
             let kind = match about {
                 About::Budget { .. } | About::QuestBudget { .. } => NoticeKind::Budget,
-                _ => NoticeKind::Question,
+                About::Permission(_) => NoticeKind::Permission,
+                About::Silence(_) | About::Step { .. } => NoticeKind::Question,
             };
             let quest = world.assignment(*agent).map(|assignment| assignment.quest);
             Some(Notice { agent: Some(*agent), quest, ..new(kind, format!("{} needs you", name(world, *agent)), text) })
@@ -112,4 +124,22 @@ pub fn of(world: &World, record: &Record) -> Option<Notice> {
 fn name(world: &World, agent: AgentId) -> String {
     let name = world.agent(agent).and_then(|agent| agent.name.as_deref());
     name.map_or_else(|| format!("agent {agent}"), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_shown_before_what_came_earlier() {
+        let notice = |kind, event| Notice::new(kind, EventId(event), format!("notice {event}"), "");
+        let mut waiting = Vec::new();
+        let came = [NoticeKind::Completion, NoticeKind::Failure, NoticeKind::Question, NoticeKind::Question];
+        let left_out: Vec<bool> =
+            came.into_iter().zip(1..).map(|(kind, event)| notice(kind, event).queue(&mut waiting, 3)).collect();
+        assert_eq!(left_out, [false, false, false, true]);
+        let shown = Notice::together(waiting, 1, Path::new("/x"));
+        assert_eq!((shown.kind, shown.event), (NoticeKind::Question, EventId(3)));
+        assert!(shown.text.contains("and 3 more"), "{}", shown.text);
+    }
 }

@@ -3,11 +3,12 @@
 
 use super::{DaemonFile, HEIR_PATIENCE, LOOKER_PAUSE, MAKE_ROOM, Project, flock, lives};
 use crate::file_identity::FileIdentity;
+use crate::no_links;
 use crate::report::{Code, Context as _, Report};
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::time::Instant;
 
@@ -87,7 +88,7 @@ impl Project {
     fn try_lock(&self) -> Result<Option<File>, Report> {
         let path = self.lock_file();
         let doing = format!("{} cannot be locked", path.display());
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let file = no_links::open_file(&path, OFlags::WRONLY | OFlags::CREATE);
         let file = file.context(&doing).map_err(|report| report.hint(MAKE_ROOM))?;
         match exclusively(&file) {
             Ok(true) => Ok(Some(file)),
@@ -114,8 +115,15 @@ impl Project {
     pub fn folder_lost(&self) -> Option<Report> {
         let root = File::open(&self.root).ok()?;
         let is_held = matches!(flock(&root, FlockOperation::NonBlockingLockShared), Ok(false));
-        let daemon = is_held.then(|| self.daemon_pid())?;
-        // Where the kernel cannot be asked, another program may have locked the folder.
+        // Where the kernel cannot be asked, another program may have locked the folder. It gives its list out in pieces, so a lock may be
+        // missing in it while others come and go.
+        let look = |_| {
+            self.daemon_pid().or_else(|| {
+                std::thread::sleep(LOOKER_PAUSE);
+                None
+            })
+        };
+        let daemon = (0..LOOKS).filter(|_| is_held).find_map(look);
         daemon.map(|pid| self.lost_by(Some(pid)))
     }
 
@@ -134,13 +142,13 @@ impl Project {
     /// True while a daemon holds the lock. A file alone proves nothing: its writer may have been killed. Looks without
     /// making anything, so it works where nothing can be written.
     pub fn is_served(&self) -> bool {
-        let Ok(file) = File::open(self.lock_file()) else { return false };
+        let Ok(file) = no_links::open(&self.lock_file()) else { return false };
         matches!(flock(&file, FlockOperation::NonBlockingLockShared), Ok(false))
     }
 
     /// What the holder of the lock says about itself. Only meaningful while the lock is held.
     pub fn lock_note(&self) -> Option<LockNote> {
-        let file = File::open(self.lock_file()).ok()?;
+        let file = no_links::open(&self.lock_file()).ok()?;
         let mut bytes = vec![0; MAX_NOTE_BYTES];
         let read = file.read_at(&mut bytes, 0).ok()?;
         serde_json::from_slice(&bytes[..read]).ok()
@@ -155,6 +163,9 @@ impl Project {
         }
     }
 }
+
+/// How often the list of locks is read for a lock that is held.
+const LOOKS: u32 = 5;
 
 /// The kernel's list of all file locks.
 const LOCKS: &str = "/proc/locks";

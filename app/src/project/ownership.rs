@@ -21,7 +21,9 @@ impl Project {
         let us = rustix::process::geteuid().as_raw();
         let sudoer = std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok()).filter(|_| us == 0);
         let parts = [self.root.clone(), self.root.join(".git"), self.config_file(), self.data()];
-        match parts.iter().find_map(|part| foreign_owner(part, &[Some(us), sudoer])) {
+        // While `.hatchery` was open to others, they could put files there, and seal them.
+        let inside = std::fs::read_dir(self.data()).into_iter().flatten().flatten().map(|entry| entry.path());
+        match parts.into_iter().chain(inside).find_map(|part| foreign_owner(&part, &[Some(us), sudoer])) {
             None => Ok(()),
             Some((part, owner)) => {
                 let message = format!(
@@ -67,16 +69,18 @@ impl Project {
         Ok(())
     }
 
-    /// Refuses symbolic links as `.hatchery`, directly inside, or as a prompt: they would lead our files elsewhere, or show files that
-    /// are none of the project's.
+    /// Refuses symbolic links as `.hatchery`, directly inside, or in one of its folders: they would lead our files elsewhere, or show files
+    /// that are none of the project's. Also refuses FIFOs, sockets and devices there: whoever opens one may wait for ever. What is deeper is looked at when it is opened: see [`no_links`](crate::no_links).
     pub(super) fn refuse_links(&self) -> Result<(), Report> {
         let data = self.data();
-        let folders = [data.clone(), data.join("prompts")];
+        let folders = ["", "prompts", "runs", "quests", "sim", "worktrees"].map(|name| data.join(name));
         let entries = folders.into_iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
-        let entries = entries.map(|entry| entry.path());
-        let is_link = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
-        match std::iter::once(data.clone()).chain(entries).find(is_link) {
+        let odd = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_file() && !kind.is_dir()));
+        match std::iter::once(data.clone()).filter(|data| data.is_symlink()).chain(odd.map(|odd| odd.path())).next() {
             None => Ok(()),
+            Some(special) if !special.is_symlink() => {
+                Err(Report::failed(format_args!("{} is not an ordinary file", special.display())).hint("delete it"))
+            }
             Some(link) => {
                 Err(Report::failed(format_args!("{} is a symbolic link, which is not followed", link.display()))
                     .hint("remove the link; a database elsewhere is named by the setting `store`"))
@@ -110,5 +114,9 @@ mod tests {
         assert_eq!(project.open_to_others(), Vec::<PathBuf>::new());
         std::os::unix::fs::symlink("/etc/passwd", project.data().join("hatchery.db")).unwrap();
         assert!(project.prepare().unwrap_err().to_string().contains("hatchery.db is a symbolic link"));
+        std::fs::remove_file(project.data().join("hatchery.db")).unwrap();
+        std::fs::create_dir(project.data().join("quests")).unwrap();
+        std::os::unix::fs::symlink("/tmp", project.data().join("quests/a")).unwrap();
+        assert!(project.prepare().unwrap_err().to_string().contains("quests/a is a symbolic link"));
     }
 }

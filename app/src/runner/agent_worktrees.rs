@@ -2,7 +2,7 @@
 //! `.hatchery/worktrees/SLUG/trunk`, so the log knows it.
 
 use super::RunnerContext;
-use crate::worktree::Place;
+use crate::worktree::WorktreeName;
 use hatchery_core::agent::Agent;
 use hatchery_core::quest::QuestSpec;
 use hatchery_core::run::Run;
@@ -15,7 +15,7 @@ pub fn slug_of(world: &World, agent: AgentId) -> Option<&str> {
     if world.assignment(agent).is_some() {
         return None;
     }
-    Place::slug_of_trunk(world.run(agent)?.spec.folder.as_deref()?)
+    WorktreeName::slug_of_trunk(world.run(agent)?.spec.folder.as_deref()?)
 }
 
 /// The agents whose worktrees are among these folders.
@@ -64,7 +64,7 @@ pub(super) fn remove(context: &RunnerContext, agent: AgentId) -> Result<(), Stri
     }
     let repository = context.repository()?;
     let text = |error: crate::worktree::WorktreeError| error.to_string();
-    let trunk = repository.at(Place::trunk(slug).map_err(|error| error.to_string())?);
+    let trunk = repository.at(WorktreeName::trunk(slug).map_err(|error| error.to_string())?);
     repository.remove(&trunk).map_err(text)?;
     repository.drop_empty_trunk(slug).map_err(text)?;
     // What is not empty is the user's.

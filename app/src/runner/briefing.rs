@@ -3,7 +3,7 @@
 
 use crate::engine::{Handle, HistoryError};
 use hatchery_core::event::MessageEvent;
-use hatchery_core::history::Said;
+use hatchery_core::history::HistoryMessage;
 use hatchery_core::run::{Delivery, DeliveryKind};
 use hatchery_core::{AgentId, Event, EventId, MessageKind};
 use std::borrow::Cow;
@@ -42,7 +42,7 @@ pub async fn words(handle: &Handle, agent: AgentId, delivery: Delivery, copy: bo
         DeliveryKind::Reminder => Ok(REMINDER.to_owned()),
         DeliveryKind::Briefing => {
             let mut said = handle.history(agent).await?;
-            let inherited = |said: &Said| said.agent != agent;
+            let inherited = |said: &HistoryMessage| said.agent != agent;
             said.retain(|said| said.id < delivery.id && said.reaches_model() && !(copy && inherited(said)));
             Ok(briefing(&said))
         }
@@ -57,7 +57,7 @@ async fn message(handle: &Handle, id: EventId) -> Result<String, BriefingError> 
 }
 
 /// The messages that are not answered yet, after a transcript of everything before them.
-fn briefing(said: &[Said]) -> String {
+fn briefing(said: &[HistoryMessage]) -> String {
     let last = said.iter().rposition(|said| said.kind != MessageKind::User).map_or(0, |at| at + 1);
     let (before, now) = said.split_at(last);
     let now: Vec<&str> = now.iter().map(|said| said.content.as_str()).collect();
@@ -73,7 +73,7 @@ fn briefing(said: &[Said]) -> String {
 
 /// The history as XML. Contents are escaped, so that a message cannot close its tag and pass for an instruction. Of a long history only
 /// the newest messages are kept, and it says so.
-fn transcript(said: &[Said]) -> String {
+fn transcript(said: &[HistoryMessage]) -> String {
     let mut room = MAX_HISTORY_BYTES;
     let mut lines: Vec<String> = Vec::new();
     for said in said.iter().rev() {
@@ -131,9 +131,9 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(kind: MessageKind, content: &str) -> Said {
+    fn said(kind: MessageKind, content: &str) -> HistoryMessage {
         let agent = AgentId::from_bytes([7; 16]);
-        Said { id: EventId(1), agent, kind, content: content.into(), source_id: None, interrupted: false }
+        HistoryMessage { id: EventId(1), agent, kind, content: content.into(), source_id: None, interrupted: false }
     }
 
     #[test]
@@ -158,7 +158,8 @@ mod tests {
     #[test]
     fn of_a_long_history_the_newest_is_kept_and_the_cut_is_announced() {
         let long = "ä".repeat(20_000);
-        let mut history: Vec<Said> = (0..50).map(|at| said(MessageKind::Assistant, &format!("{at} {long}"))).collect();
+        let mut history: Vec<HistoryMessage> =
+            (0..50).map(|at| said(MessageKind::Assistant, &format!("{at} {long}"))).collect();
         history.push(said(MessageKind::User, "now"));
         let told = briefing(&history);
         assert!(told.len() < MAX_HISTORY_BYTES + 1_000, "{}", told.len());

@@ -5,9 +5,10 @@ use super::{RETRY_PAUSE, RunnerContext, agent_worktrees};
 use crate::blocking::blocking;
 use crate::engine::SubmitError;
 use crate::folder_watch::FolderWatcher;
+use crate::own_environment;
 use crate::ward::{self, Ward, WardJob, WardResult, WardStatus};
-use crate::worktree::{Join, Place, Repository, WorktreeError};
-use hatchery_core::quest::{Chore, ChoreKind, Isolation, Merge, Quest, QuestSpec, Status, StepId, Verdict};
+use crate::worktree::{Join, Repository, WorktreeError, WorktreeName};
+use hatchery_core::quest::{Chore, ChoreKind, Isolation, Merge, Quest, QuestSpec, StepId, StepStatus, Verdict};
 use hatchery_core::roles::Phase;
 use hatchery_core::run::Run;
 use hatchery_core::{AgentId, Command, Plan, QuestId, World};
@@ -257,7 +258,7 @@ async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, 
             Ok(_) => {
                 let world = context.handle.view();
                 let at = world.quest(quest).and_then(|quest| quest.step(&step));
-                if chore.what == ChoreKind::Merge && at.is_some_and(|at| at.status() == Status::Complete) {
+                if chore.what == ChoreKind::Merge && at.is_some_and(|at| at.status() == StepStatus::Complete) {
                     clear(context, quest, step).await;
                 }
                 return;
@@ -368,7 +369,7 @@ fn ward_job(
     Ok(Ok(WardJob {
         command: ward.command.clone(),
         folder,
-        env: ward::environment(std::env::vars(), &context.settings().pass_env),
+        env: ward::environment(own_environment::entries(), &context.settings().pass_env),
         limit: Duration::from_millis(ward.limit_ms),
     }))
 }
@@ -385,8 +386,8 @@ fn note_by_products(context: &RunnerContext, quest: QuestId, step: &StepId) -> R
     }
     let name = slug_of(&world, quest)?;
     let place = match phase {
-        Phase::Work => Place::step(&name, step.as_str()),
-        Phase::Requirements | Phase::Plan | Phase::Review => Place::trunk(&name),
+        Phase::Work => WorktreeName::step(&name, step.as_str()),
+        Phase::Requirements | Phase::Plan | Phase::Review => WorktreeName::trunk(&name),
     };
     let repository = context.repository()?;
     let worktree = repository.at(place.map_err(|error| error.to_string())?);
@@ -458,7 +459,7 @@ async fn clear(context: &Arc<RunnerContext>, quest: QuestId, step: StepId) {
     let cleared = aside(move || {
         let repository = context.repository()?;
         let slug = slug_of(&context.handle.view(), quest)?;
-        let place = Place::step(&slug, step.as_str()).map_err(|error| error.to_string())?;
+        let place = WorktreeName::step(&slug, step.as_str()).map_err(|error| error.to_string())?;
         repository.remove(&repository.at(place)).map(drop).map_err(|error| error.to_string())
     });
     if let Err(error) = cleared.await {
@@ -478,11 +479,11 @@ fn tidy(context: &RunnerContext, quest: QuestId) -> Result<(), String> {
     let repository = context.repository()?;
     let steps = std::fs::read_dir(base.join("steps")).into_iter().flatten().flatten();
     for step in steps.filter_map(|entry| entry.file_name().into_string().ok()) {
-        let place = Place::step(&name, &step).map_err(|error| error.to_string())?;
+        let place = WorktreeName::step(&name, &step).map_err(|error| error.to_string())?;
         repository.remove(&repository.at(place)).map_err(|error| error.to_string())?;
     }
     let complete = world.quest(quest).is_some_and(Quest::is_complete);
-    let trunk = repository.at(Place::trunk(&name).map_err(|error| error.to_string())?);
+    let trunk = repository.at(WorktreeName::trunk(&name).map_err(|error| error.to_string())?);
     if complete && trunk.top().exists() {
         settle_trunk(&repository, &name, &StepId::review())?;
     }

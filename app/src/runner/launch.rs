@@ -66,7 +66,7 @@ pub fn describe(
         return never(format!("there is no folder {} to work in", place.display()));
     }
     // Launchers keep each other out by a lock. A program that was started by hand does not know of it.
-    if let Opening::Resume { session } = &opening
+    if let Opening::Resume { session, .. } = &opening
         && let Some((pid, ends)) = still_in_use(harness.as_ref(), session)
     {
         let problem =
@@ -88,18 +88,18 @@ pub fn describe(
         part: part(world, of.agent),
         leads_team: leads_team(world, of.agent),
     };
-    let Invocation { program, args, mut env, files, first_lines, answer_awaited } = harness.command(&start);
+    let Invocation { program, args, mut env, files, first_lines, answers_awaited } = harness.command(&start);
     for (name, content) in files {
         project::write_for_now(&folder.path().join(name), &content, 0o600)?;
     }
     env.insert(ATTEMPT_MARK.into(), folder.mark());
     let (session, copy_of) = match opening {
         Opening::New => (new_session, None),
-        Opening::Resume { session } => (Some(session), None),
+        Opening::Resume { session, .. } => (Some(session), None),
         Opening::Fork { from, .. } => (new_session, Some(from)),
     };
     let kind = LaunchKind::Agent { of, session, copy_of, capabilities };
-    Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines, answer_awaited }))
+    Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines, answers_awaited }))
 }
 
 /// The process that has a session open, and whether it is likely to end soon. A process of ours that was killed a moment ago is still

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Worktrees};
 use crate::harness::{Acp, Claude, Codex, Harness, Harnesses, Scripted};
+use crate::own_environment;
 use crate::project::Project;
 use crate::ward;
 use crate::worktree::Preparation;
@@ -32,10 +33,10 @@ impl RunSettings {
         let prices = || Arc::clone(&config.prices);
         let mut harnesses: Vec<Arc<dyn Harness>> = vec![Arc::new(claude(project, config)), Arc::new(codex(config))];
         for (name, agent) in &runs.acp_agents {
-            harnesses.push(Arc::new(Acp::new(name, agent, pass, std::env::vars(), prices())));
+            harnesses.push(Arc::new(Acp::new(name, agent, pass, own_environment::entries(), prices())));
         }
         let state = project.data().join("sim");
-        harnesses.push(Arc::new(Scripted::new(program.to_owned(), state, pass, std::env::vars(), prices())));
+        harnesses.push(Arc::new(Scripted::new(program.to_owned(), state, pass, own_environment::entries(), prices())));
         Self {
             harnesses: Harnesses::new(harnesses),
             max_runs: runs.max_runs,
@@ -46,7 +47,7 @@ impl RunSettings {
                 setup: worktrees.setup.clone(),
                 limit: worktrees.setup_limit,
                 copy: worktrees.copy.clone(),
-                environment: ward::environment(std::env::vars(), pass),
+                environment: ward::environment(own_environment::entries(), pass),
             },
             worktrees: worktrees.clone(),
         }
@@ -56,10 +57,10 @@ impl RunSettings {
 pub(super) fn claude(project: &Project, config: &Config) -> Claude {
     let (runs, prices) = (&config.runs, Arc::clone(&config.prices));
     let (path, args) = (runs.claude_path.clone(), runs.claude_args.clone());
-    Claude::new(path, args, runs.claude_strict, &runs.pass_env, std::env::vars(), project.root(), prices)
+    Claude::new(path, args, runs.claude_strict, &runs.pass_env, own_environment::entries(), project.root(), prices)
 }
 
 pub(super) fn codex(config: &Config) -> Codex {
     let (runs, prices) = (&config.runs, Arc::clone(&config.prices));
-    Codex::new(runs.codex_path.clone(), runs.codex_args.clone(), &runs.pass_env, std::env::vars(), prices)
+    Codex::new(runs.codex_path.clone(), runs.codex_args.clone(), &runs.pass_env, own_environment::entries(), prices)
 }

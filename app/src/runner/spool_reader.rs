@@ -1,6 +1,6 @@
 //! Reads what an agent's process writes, line by line, into outputs and pieces of texts.
 
-use crate::spool::{self, Line, MAX_LINE_BYTES, Tail};
+use crate::spool::{self, MAX_LINE_BYTES, RawLine, Tail};
 use hatchery_core::harness::Reader;
 use hatchery_core::output::Output;
 use hatchery_core::partial::Partial;
@@ -72,11 +72,21 @@ impl SpoolReader {
                     if outputs.iter().any(ends_writing) {
                         (read.ended, read.partials) = (true, Vec::new());
                     }
-                    read.outputs.extend(outputs);
+                    for output in outputs {
+                        add(&mut read.outputs, output);
+                    }
                 }
             }
         }
         Ok(Some(read))
+    }
+}
+
+/// Lines in a row that cannot be read are one note: a program that does not speak the language of its harness may say any number of them.
+fn add(outputs: &mut Vec<Output>, output: Output) {
+    match (outputs.last_mut(), output) {
+        (Some(Output::Unread { bytes, .. }), Output::Unread { bytes: more, .. }) => *bytes += more,
+        (_, output) => outputs.push(output),
     }
 }
 
@@ -93,7 +103,7 @@ fn ends_writing(output: &Output) -> bool {
 }
 
 /// What a line means. A line that cannot be read is recorded, not dropped.
-fn parse(reader: &mut dyn Reader, line: &Line) -> Vec<Output> {
+fn parse(reader: &mut dyn Reader, line: &RawLine) -> Vec<Output> {
     let unread = |bytes: u64, reason: String| vec![Output::Unread { bytes, reason }];
     if let Some(bytes) = line.too_long {
         return unread(bytes, format!("the line is longer than {MAX_LINE_BYTES} bytes"));
@@ -129,6 +139,22 @@ mod tests {
         let outputs = after.read(file.path(), false).unwrap().unwrap().outputs;
         assert_eq!(outputs, [Output::Text { text: "hello".into() }]);
         assert_eq!(after.read(file.path(), false).unwrap(), None);
+    }
+
+    #[test]
+    fn lines_in_a_row_that_cannot_be_read_are_one_note() {
+        use hatchery_core::stream_json::StreamJsonReader;
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"noise\n{\nmore noise\n{\"type\":\"assistant\",\"message\":{\"content\":[]}}\nnoise\n")
+            .unwrap();
+        let mut spool = SpoolReader::open(file.path(), 0, Box::new(StreamJsonReader::default())).unwrap();
+        let outputs = spool.read(file.path(), false).unwrap().unwrap().outputs;
+        let notes: Vec<u64> = outputs
+            .iter()
+            .filter_map(|output| if let Output::Unread { bytes, .. } = output { Some(*bytes) } else { None })
+            .collect();
+        assert_eq!(notes.iter().sum::<u64>(), 21, "{outputs:?}");
+        assert!(notes.len() <= 2, "{outputs:?}");
     }
 
     /// Pieces of a text are no outputs, and the pieces of a text that is whole are over.

@@ -11,6 +11,7 @@ use crate::engine::SubmitError;
 use crate::folder_watch::FolderWatcher;
 use crate::harness::{Harness, ReaderStart};
 use crate::held_process::{HeldProcess, LAUNCH_TIMEOUT, ProcessState, ProcessWatch, WakeReason, millis};
+use crate::no_links;
 use crate::processes;
 use crate::real_path::resolve_request;
 use crate::run_folder::{Ended, LaunchKind, LauncherRequest, RunFolder, Started};
@@ -18,7 +19,7 @@ use hatchery_core::harness::WaitingMessage;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
 use hatchery_core::permission::{PendingState, PermissionDecision, PermissionRequest};
-use hatchery_core::run::{AttemptId, Delivery, DeliveryKind, DesiredRun, DesiredState, RunState, wire_name};
+use hatchery_core::run::{AttemptId, Delivery, DeliveryKind, DesiredRun, DesiredState, Readiness, RunState, wire_name};
 use hatchery_core::{Command, Refusal};
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -29,6 +30,10 @@ use tokio::sync::watch as channel;
 
 /// How much of the end of stderr is recorded with the exit of a process.
 const EVIDENCE_BYTES: u64 = 400;
+/// How long an attempt that is to be stopped may take beyond its two times of grace. Then its launcher is killed with it.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often supervising may fail while the attempt is to be stopped.
+const MAX_FAILED_STOPS: u32 = 3;
 /// How often a launcher is started for one attempt.
 const MAX_LAUNCHES: u32 = 3;
 /// How long pieces of a text gather before they are read.
@@ -80,8 +85,13 @@ pub async fn supervise(
         sent: None,
         holds_back: false,
     };
+    let mut failed_stops = 0;
     loop {
-        match supervisor.run(watcher.clone(), &mut desired).await {
+        let supervised = match failed_stops < MAX_FAILED_STOPS {
+            true => supervisor.run(watcher.clone(), &mut desired).await,
+            false => supervisor.end_by_force().await,
+        };
+        match supervised {
             Ok(()) => break,
             Err(SuperviseError::Engine(SubmitError::Stopped)) => break,
             // Another daemon has taken this attempt further, so there is nothing left to do.
@@ -94,6 +104,7 @@ pub async fn supervise(
             Err(error) => {
                 tracing::warn!(agent = %of.agent, run = of.run, attempt = of.attempt, %error, "supervising failed; trying again");
                 supervisor.spool = None;
+                failed_stops += u32::from(desired.borrow().state == DesiredState::Stopped);
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
@@ -155,16 +166,43 @@ impl Supervisor {
             Ok(ProcessWatch::new(watcher, folder.path()))
         })
         .await?;
+        let mut stop_by = None;
         loop {
             let state = desired.borrow_and_update().state.clone();
             if self.look(&state, &mut watch).await? {
                 return Ok(());
             }
+            let stop_by = match state {
+                DesiredState::Stopped => *stop_by.get_or_insert_with(|| {
+                    tokio::time::Instant::now() + self.context.settings().stop_grace.saturating_mul(2) + STOP_TIMEOUT
+                }),
+                DesiredState::Running { .. } => {
+                    stop_by = None;
+                    tokio::time::Instant::now() + STOP_TIMEOUT
+                }
+            };
             tokio::select! {
                 changed = desired.changed() => if changed.is_err() { return Ok(()) },
                 () = self.until_changed(&mut watch) => {}
+                () = tokio::time::sleep_until(stop_by), if state == DesiredState::Stopped => return self.end_by_force().await,
             }
         }
+    }
+
+    /// Ends an attempt that does not stop when it is asked to, or whose folder cannot be used. An agent can write into its folder, so it can
+    /// keep every request from its launcher.
+    async fn end_by_force(&mut self) -> Result<(), SuperviseError> {
+        tracing::warn!(agent = %self.of.agent, "the attempt does not stop; its launcher is killed");
+        let process = self.process.clone();
+        if !blocking(move || process.kill_with_launcher()).await? {
+            return Err(io::Error::other("the launcher was killed and still holds its folder").into());
+        }
+        // What can be read of its output counts.
+        match self.take_output(true).await {
+            Err(SuperviseError::Folder(error)) => tracing::warn!(%error, "the end of the output cannot be read"),
+            taken => taken?,
+        }
+        self.report_exit(Exit::Unknown, None).await.map(drop)
     }
 
     /// Returns when there may be something new in the folder. A poll that finds the folder unchanged does not count.
@@ -173,12 +211,15 @@ impl Supervisor {
         if self.spool.as_ref().is_some_and(|spool| spool.is_writing) {
             tokio::time::sleep(PIECES_PAUSE).await;
         }
+        // A launcher that is gone before it has recorded anything gives no notice.
+        let is_launching = self.launched.is_some() && watch.follows_nobody();
+        let patience = if is_launching { LAUNCH_TIMEOUT } else { Duration::MAX };
         loop {
-            match watch.wake().await {
-                WakeReason::FolderChanged | WakeReason::LauncherExited => return,
+            match tokio::time::timeout(patience, watch.wake()).await {
+                Ok(WakeReason::FolderChanged | WakeReason::LauncherExited) | Err(_) => return,
                 // An error is found again by looking at everything.
-                WakeReason::Poll if self.is_unchanged().await.unwrap_or(false) => {}
-                WakeReason::Poll => return,
+                Ok(WakeReason::Poll) if self.is_unchanged().await.unwrap_or(false) => {}
+                Ok(WakeReason::Poll) => return,
             }
         }
     }
@@ -231,7 +272,8 @@ impl Supervisor {
                 self.take_calls(calls_written).await?;
                 self.take_output(true).await?;
                 let folder = self.process.folder().clone();
-                let evidence = blocking(move || end_of(&folder.stderr())).await?;
+                // The process can have put anything there. Its end counts without it, too.
+                let evidence = blocking(move || end_of(&folder.stderr())).await.unwrap_or_default();
                 self.report_exit(ended.exit, evidence).await
             }
             ProcessState::LauncherKilled(started) => {
@@ -420,7 +462,9 @@ impl Supervisor {
     /// The line that tells the process its model, while the process has not confirmed it.
     fn due_model(&self, session: &str) -> Result<Option<String>, SuperviseError> {
         let world = self.context.handle.view();
-        let Some(run) = world.run(self.of.agent).filter(|run| run.attempt.model_due) else { return Ok(None) };
+        let Some(run) = world.run(self.of.agent).filter(|run| run.attempt.readiness == Readiness::ConfirmsModel) else {
+            return Ok(None);
+        };
         let (how, model) = (run.attempt.capabilities.model_choice, run.spec.model.clone());
         let harness = self.harness()?;
         Ok(model.and_then(|model| harness.choose_model(how, session, &model)))
@@ -454,7 +498,7 @@ impl Supervisor {
     /// The session of this process, once the process is ready.
     fn started_session(&self) -> Option<String> {
         let world = self.context.handle.view();
-        world.run(self.of.agent).filter(|run| run.attempt_id(self.of.agent) == self.of && run.attempt.started)?;
+        world.run(self.of.agent).filter(|run| run.attempt_id(self.of.agent) == self.of && run.attempt.has_started())?;
         Some(world.conversation(self.of.agent)?.harness_session.as_ref()?.session.clone())
     }
 
@@ -555,7 +599,7 @@ impl Supervisor {
 
 /// The end of a text file, if there is anything in it.
 fn end_of(path: &Path) -> io::Result<Option<String>> {
-    let mut file = std::fs::File::open(path)?;
+    let mut file = no_links::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(EVIDENCE_BYTES)))?;
     let mut bytes = Vec::new();

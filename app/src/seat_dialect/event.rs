@@ -84,7 +84,7 @@ pub enum DialectWhat {
         num_turns: u64,
         cost_usd: f64,
         usage: DialectUsage,
-        /// Empty: the words of the answer are in `claude_text`.
+        /// The last words of the turn, without reports about seats. Empty if the agent program does not say so.
         result_text: String,
     },
     ClaudeCompact {},

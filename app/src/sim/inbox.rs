@@ -25,7 +25,7 @@ pub struct Inbox {
 
 #[derive(Debug, Default)]
 struct Contents {
-    messages: VecDeque<Message>,
+    messages: VecDeque<InboxMessage>,
     calls: VecDeque<Call>,
     /// The answers to requests of ours, by the ids of these.
     answers: BTreeMap<String, Value>,
@@ -34,7 +34,7 @@ struct Contents {
 
 /// What a person or a program said; it begins a turn.
 #[derive(Clone, Debug)]
-pub struct Message {
+pub struct InboxMessage {
     pub uuid: Option<String>,
     /// As it came: a text, or blocks.
     pub content: Value,
@@ -71,7 +71,7 @@ pub enum Reply {
 #[derive(Debug)]
 pub enum Arrived {
     Call(Call),
-    Message(Message),
+    Message(InboxMessage),
     End,
 }
 
@@ -113,7 +113,7 @@ impl Inbox {
     pub fn of(prompt: String) -> Self {
         let inbox = Self::default();
         inbox.put(|contents| {
-            contents.messages.push_back(Message { uuid: None, content: Value::String(prompt) });
+            contents.messages.push_back(InboxMessage { uuid: None, content: Value::String(prompt) });
             contents.ended = true;
         });
         inbox
@@ -196,7 +196,7 @@ impl Inbox {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         match line["type"].as_str() {
             Some("user") => {
-                self.deliver(Message { uuid: text(&line["uuid"]), content: line["message"]["content"].clone() })
+                self.deliver(InboxMessage { uuid: text(&line["uuid"]), content: line["message"]["content"].clone() })
             }
             Some("control_request") => {
                 let id = text(&line["request_id"]).unwrap_or_default();
@@ -223,7 +223,7 @@ impl Inbox {
         }
     }
 
-    fn deliver(&self, message: Message) {
+    fn deliver(&self, message: InboxMessage) {
         let mut contents = self.lock();
         while contents.messages.len() >= MAX_WAITING {
             contents = self.changed.wait(contents).unwrap_or_else(PoisonError::into_inner);
@@ -244,7 +244,7 @@ impl Inbox {
     }
 }
 
-impl Message {
+impl InboxMessage {
     pub fn text(&self) -> String {
         match &self.content {
             Value::String(text) => text.clone(),

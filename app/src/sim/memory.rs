@@ -3,7 +3,7 @@
 //!
 //! It outlives the process, not the machine: nothing is synced.
 
-use super::script::{Script, Step};
+use super::script::{Script, ScriptStep};
 use hatchery_core::Usage;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -27,11 +27,11 @@ pub struct Memory {
     folder: PathBuf,
     id: String,
     script: Script,
-    place: Place,
+    place: SessionProgress,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Place {
+struct SessionProgress {
     /// The step that comes next.
     next: usize,
     /// What the session has used, its past before a fork included, as the real CLI counts.
@@ -50,7 +50,7 @@ impl Memory {
     pub fn begin(folder: &Path, id: &str, script: Option<String>) -> Result<Self, MemoryError> {
         let text = script.unwrap_or_default();
         let script = Script::read(&text).map_err(MemoryError::BadScript)?;
-        let memory = Self { folder: folder.to_owned(), id: id.to_owned(), script, place: Place::default() };
+        let memory = Self { folder: folder.to_owned(), id: id.to_owned(), script, place: SessionProgress::default() };
         let written = fs::create_dir_all(folder)
             .and_then(|()| fs::write(script_file(folder, id), text))
             .and_then(|()| memory.write());
@@ -86,14 +86,14 @@ impl Memory {
     }
 
     /// The next step, which will not come again, unless the process dies while it asks for permission.
-    pub fn step(&mut self) -> Result<Option<Step>, MemoryError> {
+    pub fn step(&mut self) -> Result<Option<ScriptStep>, MemoryError> {
         let Some(step) = self.script.steps.get(self.place.next).cloned() else { return Ok(None) };
         self.place.next += 1;
         match &step {
-            Step::Cost(price) => self.place.total += price.usage(),
-            Step::Again => self.place.next = 0,
+            ScriptStep::Cost(price) => self.place.total += price.usage(),
+            ScriptStep::Again => self.place.next = 0,
             // It is over when the next step begins.
-            Step::Ask { .. } => return Ok(Some(step)),
+            ScriptStep::Ask { .. } => return Ok(Some(step)),
             _ => {}
         }
         self.write().map_err(|error| self.unusable(error))?;
@@ -103,8 +103,8 @@ impl Memory {
     /// Passes over what is left of the turn.
     pub fn skip_turn(&mut self) -> Result<(), MemoryError> {
         let mut left = self.script.steps.iter().enumerate().skip(self.place.next);
-        self.place.next = match left.find(|(_, step)| matches!(step, Step::Turn | Step::Again)) {
-            Some((_, Step::Again)) => 0,
+        self.place.next = match left.find(|(_, step)| matches!(step, ScriptStep::Turn | ScriptStep::Again)) {
+            Some((_, ScriptStep::Again)) => 0,
             Some((at, _)) => at + 1,
             None => self.script.steps.len(),
         };
@@ -114,7 +114,7 @@ impl Memory {
     /// Ends the turn at the place that it has come to.
     pub fn leave_turn(&mut self) -> Result<(), MemoryError> {
         match self.script.steps.get(self.place.next) {
-            Some(Step::Turn | Step::Again) => self.skip_turn(),
+            Some(ScriptStep::Turn | ScriptStep::Again) => self.skip_turn(),
             Some(_) | None => Ok(()),
         }
     }
@@ -153,10 +153,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = "{\"text\": \"one\"}\n\"again\"\n{\"text\": \"never\"}\n".to_owned();
         let mut memory = Memory::begin(folder.path(), "s", Some(script)).unwrap();
-        let is_one = |step: Option<Step>| matches!(step, Some(Step::Text(text)) if text == "one");
+        let is_one = |step: Option<ScriptStep>| matches!(step, Some(ScriptStep::Text(text)) if text == "one");
         for _ in 0..2 {
             assert!(is_one(memory.step().unwrap()));
-            assert!(matches!(memory.step().unwrap(), Some(Step::Again)));
+            assert!(matches!(memory.step().unwrap(), Some(ScriptStep::Again)));
             assert!(!memory.done());
         }
         assert!(is_one(memory.step().unwrap()));

@@ -1,9 +1,9 @@
 //! Plays a script: a turn for each message, step by step.
 
 use super::failure::Failure;
-use super::inbox::{Arrived, Call, Inbox, Interrupt, Message, Reply};
+use super::inbox::{Arrived, Call, Inbox, InboxMessage, Interrupt, Reply};
 use super::memory::{Memory, MemoryError};
-use super::script::{Api, CrashSignal, Step};
+use super::script::{Api, CrashSignal, ScriptStep};
 use super::servers::{Called, Servers};
 use super::signals::Ears;
 use super::voice::{Bill, Ending, Voice};
@@ -66,7 +66,7 @@ impl Player {
     }
 
     /// Plays one turn; gives the exit code if it was the last.
-    fn turn(&mut self, message: &Message) -> Result<Option<u8>, MemoryError> {
+    fn turn(&mut self, message: &InboxMessage) -> Result<Option<u8>, MemoryError> {
         self.voice.begin_turn(&self.servers.status());
         if self.replay {
             self.voice.heard(message);
@@ -119,57 +119,59 @@ impl Player {
         }
     }
 
-    fn play(&mut self, step: Step, turn: &mut Turn) -> Action {
+    fn play(&mut self, step: ScriptStep, turn: &mut Turn) -> Action {
         match step {
-            Step::Text(text) => self.say(turn, text),
-            Step::LongLine(bytes) => self.say(turn, "x".repeat(bytes)),
-            Step::Think(text) => {
+            ScriptStep::Text(text) => self.say(turn, text),
+            ScriptStep::LongLine(bytes) => self.say(turn, "x".repeat(bytes)),
+            ScriptStep::Think(text) => {
                 self.voice.think(&text);
                 Action::Step
             }
-            Step::Partial(text) => {
+            ScriptStep::Partial(text) => {
                 self.voice.partial(PartialKind::Text, &text);
                 Action::Step
             }
-            Step::PartialThought(text) => {
+            ScriptStep::PartialThought(text) => {
                 self.voice.partial(PartialKind::Thinking, &text);
                 Action::Step
             }
-            Step::Tool { name, input, result, is_error } => self.tool(turn, &name, &input, json!(result), is_error),
-            Step::Ask { name, input, result } => self.ask(turn, &name, &input, result),
-            Step::Mcp { server, tool, arguments } => self.mcp(turn, server, &tool, arguments),
-            Step::Subagent { prompt, text } => {
+            ScriptStep::Tool { name, input, result, is_error } => {
+                self.tool(turn, &name, &input, json!(result), is_error)
+            }
+            ScriptStep::Ask { name, input, result } => self.ask(turn, &name, &input, result),
+            ScriptStep::Mcp { server, tool, arguments } => self.mcp(turn, server, &tool, arguments),
+            ScriptStep::Subagent { prompt, text } => {
                 let tool_use = self.voice.tool_use("Agent", &json!({ "prompt": prompt }));
                 self.voice.subagent(&tool_use, &prompt, &text);
                 self.voice.tool_result(&tool_use, json!(text), false);
                 turn.tools += 1;
                 Action::Step
             }
-            Step::SleepMs(ms) => self.sleep(Duration::from_millis(ms)),
-            Step::Flood { lines, bytes } => self.flood(turn, lines, bytes),
-            Step::WriteFile { path, content } => self.write_file(turn, &path, &content),
-            Step::Child { sleep_s } => self.child(turn, sleep_s),
-            Step::Cost(price) => {
+            ScriptStep::SleepMs(ms) => self.sleep(Duration::from_millis(ms)),
+            ScriptStep::Flood { lines, bytes } => self.flood(turn, lines, bytes),
+            ScriptStep::WriteFile { path, content } => self.write_file(turn, &path, &content),
+            ScriptStep::Child { sleep_s } => self.child(turn, sleep_s),
+            ScriptStep::Cost(price) => {
                 turn.used += price.usage();
                 self.voice.used(&price.usage());
                 Action::Step
             }
-            Step::Compact => {
+            ScriptStep::Compact => {
                 self.voice.compacted();
                 Action::Step
             }
-            Step::Turn | Step::Again => Action::EndOfTurn,
-            Step::Error { api, resets_in_s } => {
+            ScriptStep::Turn | ScriptStep::Again => Action::EndOfTurn,
+            ScriptStep::Error { api, resets_in_s } => {
                 let now_s = SystemClock.now().0 / 1_000;
                 Action::Failed { api, resets_at_s: resets_in_s.map(|seconds| now_s + i64::from(seconds)) }
             }
-            Step::Exit(code) => Action::Exit(code),
-            Step::LastWords(text) => {
+            ScriptStep::Exit(code) => Action::Exit(code),
+            ScriptStep::LastWords(text) => {
                 self.voice.text(&text);
                 Action::Exit(0)
             }
-            Step::Crash(signal) => crash(signal),
-            Step::Hang { ignore_sigterm } => {
+            ScriptStep::Crash(signal) => crash(signal),
+            ScriptStep::Hang { ignore_sigterm } => {
                 self.signals.close(ignore_sigterm);
                 self.voice.hanging();
                 loop {

@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Step {
+pub enum ScriptStep {
     Text(String),
     Think(String),
     /// A piece of a text that is not whole yet. The whole is said by the next `text`.
@@ -70,7 +70,7 @@ pub enum Step {
     Child {
         sleep_s: u64,
     },
-    Cost(Price),
+    Cost(ScriptedPrice),
     Compact,
     /// Ends the turn; the next step waits for the next message.
     Turn,
@@ -97,7 +97,7 @@ pub enum Step {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Price {
+pub struct ScriptedPrice {
     usd: f64,
     #[serde(default)]
     input_tokens: u64,
@@ -136,7 +136,7 @@ impl Script {
     }
 }
 
-impl Price {
+impl ScriptedPrice {
     pub fn usage(&self) -> Usage {
         let Self { usd, input_tokens, output_tokens } = *self;
         Usage { cost: Money::from_dollars(usd), input_tokens, output_tokens, ..Usage::default() }

@@ -2,7 +2,7 @@
 //! line that was said, and a kill cuts off no more than the last.
 
 use super::failure::Failure;
-use super::inbox::Message;
+use super::inbox::InboxMessage;
 use crate::clock;
 use hatchery_core::Usage;
 use hatchery_core::partial::PartialKind;
@@ -61,7 +61,7 @@ impl Voice {
         self.say(line);
     }
 
-    pub fn heard(&mut self, message: &Message) {
+    pub fn heard(&mut self, message: &InboxMessage) {
         let mut line = json!({
             "type": "user", "message": { "role": "user", "content": message.content }, "parent_tool_use_id": null,
             "isReplay": true,

@@ -22,7 +22,7 @@ use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, R
 use futures_util::StreamExt as _;
 use hatchery_core::EventId;
 use hatchery_core::history::Range;
-use listener::Listener;
+use listener::NotifyListener;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -81,7 +81,7 @@ pub struct Postgres {
     side: Pool,
     appends: Appends,
     settle_for: Duration,
-    listener: Mutex<Option<Listener>>,
+    listener: Mutex<Option<NotifyListener>>,
 }
 
 /// Gets id, body, stream and checksum of one row.
@@ -375,7 +375,7 @@ impl Store for Postgres {
 
     fn on_foreign_append(&self, notify: AppendCallback) {
         let (options, name, sender) = (self.connection_options.clone(), self.name.clone(), self.appends.sender.clone());
-        let listener = Listener::start(&self.runtime, options, name, sender, notify);
+        let listener = NotifyListener::start(&self.runtime, options, name, sender, notify);
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
 }

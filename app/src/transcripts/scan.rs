@@ -3,7 +3,7 @@
 use super::Summary;
 use crate::spool::Tail;
 use hatchery_core::MessageKind;
-use hatchery_core::transcript::{Line, Part, Tree, parse};
+use hatchery_core::transcript::{Part, TranscriptLine, Tree, parse};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -17,7 +17,7 @@ const PROMPT_CHARS: usize = 200;
 pub struct Transcript {
     pub summary: Summary,
     pub(crate) files: Vec<PathBuf>,
-    pub(crate) path: Vec<Place>,
+    pub(crate) path: Vec<LineSpan>,
     /// What a line says, under its own name.
     pub(crate) said: SaidInLine,
 }
@@ -27,7 +27,7 @@ pub(crate) type SaidInLine = fn(&str) -> Option<(String, Vec<(MessageKind, Strin
 
 /// A message of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct TranscriptMessage {
     pub kind: MessageKind,
     pub content: String,
     /// The line's own name.
@@ -42,12 +42,12 @@ pub(super) struct Scanned {
     pub messages: u64,
     pub first_prompt: Option<String>,
     pub unread: u64,
-    pub path: Vec<Place>,
+    pub path: Vec<LineSpan>,
 }
 
 /// Where a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct LineSpan {
     /// The number of its file.
     pub file: usize,
     pub at: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Place {
 
 /// What is kept of a line until the path is known.
 struct Seen {
-    place: Place,
+    place: LineSpan,
     messages: u64,
     prompt: Option<String>,
 }
@@ -75,7 +75,7 @@ pub(super) fn scan(file: &Path) -> io::Result<Scanned> {
             lines.extend(tail.rest());
         }
         for line in lines {
-            let place = Place { file: 0, at, bytes: line.bytes.len() };
+            let place = LineSpan { file: 0, at, bytes: line.bytes.len() };
             at += line.too_long.unwrap_or(line.bytes.len() as u64) + 1;
             match parse(&String::from_utf8_lossy(&line.bytes)) {
                 Ok(read) if line.too_long.is_none() => {
@@ -109,7 +109,11 @@ impl Transcript {
 
     /// What is said in the lines of the history from one on, until it is as much as one likes to have at once. Gives the next
     /// line, too.
-    pub fn read(&self, from: usize, enough: impl Fn(&[Said]) -> bool) -> io::Result<(Vec<Said>, usize)> {
+    pub fn read(
+        &self,
+        from: usize,
+        enough: impl Fn(&[TranscriptMessage]) -> bool,
+    ) -> io::Result<(Vec<TranscriptMessage>, usize)> {
         let files = self.files.iter().map(File::open).collect::<io::Result<Vec<File>>>()?;
         let (mut said, mut next) = (Vec::new(), from);
         while let Some(place) = self.path.get(next).filter(|_| !enough(&said)) {
@@ -118,7 +122,11 @@ impl Transcript {
             let file = files.get(place.file).ok_or(io::ErrorKind::NotFound)?;
             file.read_exact_at(&mut bytes, place.at)?;
             let Some((uuid, in_line)) = (self.said)(&String::from_utf8_lossy(&bytes)) else { continue };
-            said.extend(in_line.into_iter().map(|(kind, content)| Said { kind, content, uuid: uuid.clone() }));
+            said.extend(in_line.into_iter().map(|(kind, content)| TranscriptMessage {
+                kind,
+                content,
+                uuid: uuid.clone(),
+            }));
         }
         Ok((said, next))
     }
@@ -127,7 +135,7 @@ impl Transcript {
 /// What a line of the Claude CLI says.
 pub(super) fn said(line: &str) -> Option<(String, Vec<(MessageKind, String)>)> {
     match parse(line) {
-        Ok(Line { part: Part::Knot(knot), .. }) => Some((knot.uuid, knot.said)),
+        Ok(TranscriptLine { part: Part::Knot(knot), .. }) => Some((knot.uuid, knot.said)),
         Ok(_) | Err(_) => None,
     }
 }

@@ -11,12 +11,15 @@ mod switch;
 
 pub use agents::{arrive, ask_kill, fork, forked, interrupt, kill, post_about};
 use answers::answer_effect;
-pub use answers::{answer_chosen, answer_oldest, choose, chosen_in_home, chosen_need, open_step, quest_command};
-pub use panels::{open_quest, open_sheet, toggle, toggle_tree, wanted_changes, wanted_quests};
+pub use answers::{
+    SENDING, answer_chosen, answer_oldest, choose, chosen_in_home, chosen_need, number_on_question, open_step,
+    quest_command,
+};
+pub use panels::{open_quest, open_sheet, settle_step, toggle, toggle_tree, wanted_changes, wanted_quests};
 pub use reading::{
     answer_before, choose_block, code_of, fold, fold_turn, last_answer, scroll, to_begin, to_end, transcript,
 };
-pub use saying::{arrived, attached, failed, flush, give_back, said, say_to, send, take_text};
+pub use saying::{arrived, attached, failed, flush, give_back, give_back_answer, said, say_to, send, take_text};
 pub use search::{begin_search, found_in_log, goto, next_match, prefix_shown_at, search, set_aside};
 pub use switch::{
     by_number, go, last_visited, load, load_earlier, neighbour, next_need, open_first, relative, resolve_wanted,

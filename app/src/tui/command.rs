@@ -6,6 +6,7 @@ pub(super) mod quest;
 
 use super::act;
 use super::field::Field;
+use super::here;
 use super::model::Model;
 use super::overlay::{Help, Overlay};
 use super::update::{Attach, Effect, Tag};
@@ -89,12 +90,9 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
         "wait" => {
             let from: Result<Vec<String>, String> =
                 rest.split_whitespace().map(|who| agent(model, who).map(|id| id.to_string())).collect();
-            let tag = Tag::Show { title: "Mail that came".to_owned() };
-            vec![Effect::Post {
-                tag,
-                path: "/api/mail/human/wait".into(),
-                body: json!({ "from": from?, "timeoutMs": 25_000 }),
-            }]
+            let body = json!({ "from": from?, "timeoutMs": here::WAIT_S * 1_000 });
+            model.say(format!("Waiting for mail, at most {} s.", here::WAIT_S));
+            vec![Effect::Post { tag: Tag::Waited, path: "/api/mail/human/wait".into(), body }]
         }
         "interrupt" => {
             let who = one_agent(model, rest)?;
@@ -151,10 +149,13 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
                 text,
             )
         }
-        "adopt" => vec![Effect::Get {
-            tag: Tag::Show { title: "`hatchery adopt` continues one of these:".to_owned() },
-            path: "/api/adopt".into(),
-        }],
+        "adopt" if rest.is_empty() => vec![Effect::Get { tag: Tag::Adoptable, path: "/api/adopt".into() }],
+        "adopt" => {
+            let (session, flags) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            let arguments = Arguments::read(flags.trim(), &["--name"], &[])?;
+            let body = json!({ "session": session, "name": arguments.flag("--name") });
+            vec![Effect::Post { tag: Tag::Adopted { text: text.to_owned() }, path: "/api/adopt".into(), body }]
+        }
         "summon" => {
             let seat: u64 = rest.parse().map_err(|_| "/summon needs the number of a seat.".to_owned())?;
             vec![Effect::Post {

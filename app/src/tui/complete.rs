@@ -1,6 +1,6 @@
 //! Completion: commands and their arguments after `/`, agents and files after `@`. A list covers what is under it and pushes nothing.
 
-use super::command::NAMES;
+use super::command::{NAMES, nearest};
 use super::field::Field;
 use super::model::Model;
 use super::overlay::{Overlay, Suggest, Suggestion};
@@ -19,6 +19,9 @@ const MAX_FILES: usize = 40;
 pub fn tab(model: &mut Model, back: bool) -> Vec<Effect> {
     let mut effects = Vec::new();
     if !matches!(model.overlay, Some(Overlay::Suggest(_))) {
+        if take_nearest(model) {
+            return effects;
+        }
         offer(model, true);
         effects = files_wanted(model);
     }
@@ -35,6 +38,21 @@ pub fn tab(model: &mut Model, back: bool) -> Vec<Effect> {
         }
     }
     effects
+}
+
+/// A command that is not there, with words after it, becomes the nearest one: "There is no /frok. /fork? Tab takes it."
+fn take_nearest(model: &mut Model) -> bool {
+    let raw = model.desk().field.raw();
+    let Some(written) = raw.strip_prefix('/').filter(|_| raw.len() == model.desk().field.len()) else { return false };
+    let Some((name, rest)) = written.split_once(char::is_whitespace) else { return false };
+    if name.is_empty() || name.starts_with('/') || NAMES.iter().any(|(known, ..)| *known == name) {
+        return false;
+    }
+    let Some(near) = nearest(name, NAMES.iter().map(|(known, ..)| *known)) else { return false };
+    let mended = Field::of(&format!("/{near} {rest}"));
+    model.desk_mut().field.set(&mended);
+    super::keys::settle_purpose(model);
+    true
 }
 
 /// Offers what fits after each key, by itself only after `/` and `@`.

@@ -1,6 +1,6 @@
 //! The conversation with one agent: the events of a window of the log, as the blocks that are shown. Pure.
 
-use super::tool::{Denied, Outcome, SubagentLine, Tool};
+use super::tool::{Denied, SubagentLine, Tool, ToolOutcome};
 use hatchery_core::ask::About;
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::history::TURN_INTERRUPTED;
@@ -379,7 +379,7 @@ fn hear_all(blocks: &mut [Block]) {
 }
 
 fn answer_tool(blocks: &mut [Block], record: &Record, content: &str) {
-    let outcome = Outcome::read(content, record.ts);
+    let outcome = ToolOutcome::read(content, record.ts);
     for block in blocks.iter_mut().rev() {
         let Kind::Tool(tool) = &mut block.kind else { continue };
         if tool.call == outcome.call && tool.outcome.is_none() {

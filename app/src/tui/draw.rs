@@ -216,7 +216,8 @@ fn talk(model: &Model, buffer: &mut Buffer, area: Rect) {
 fn first_start(model: &Model, buffer: &mut Buffer, area: Rect) {
     let bold = model.look.style(Ink::Bold);
     let dim = model.look.style(Ink::Dim);
-    if model.link == Link::Opening {
+    // Before the first answer, nobody knows whether there are agents.
+    if model.link == Link::Opening || model.project.is_empty() {
         put(
             buffer,
             area.x,
@@ -239,7 +240,7 @@ fn first_start(model: &Model, buffer: &mut Buffer, area: Rect) {
     let key = |key: &str, words: &str| {
         Line::from(vec![Span::raw("  "), Span::styled(text::padded(key, 9), bold), Span::raw(words.to_owned())])
     };
-    let lines = [
+    let mut lines = vec![
         Line::default(),
         Line::default(),
         Line::styled("  No agents yet", bold),
@@ -259,18 +260,17 @@ fn first_start(model: &Model, buffer: &mut Buffer, area: Rect) {
         Line::default(),
         Line::styled("  Agents go on when you leave. What you type here is kept, for each agent.", dim),
         Line::default(),
-        match &model.missing {
-            Some(program) => Line::styled(missing(program), model.look.style(Ink::Bad)),
-            None => Line::default(),
-        },
     ];
+    let missing = model.missing.as_deref().map(missing).unwrap_or_default();
+    let rows = text::wrap(&missing, usize::from(area.width).saturating_sub(3));
+    lines.extend(rows.into_iter().map(|row| Line::styled(format!("  {row}"), model.look.style(Ink::Bad))));
     for (at, line) in lines.iter().enumerate().take(usize::from(area.height)) {
         put(buffer, area.x, area.y + u16::try_from(at).unwrap_or(0), area.width, line);
     }
 }
 
 fn missing(program: &str) -> String {
-    format!("  {program} is not there. hatchery doctor says what to do, or /quest new --harness scripted …")
+    format!("{program} is not there. hatchery doctor says what to do, or /quest new --harness scripted …")
 }
 
 /// Your text, and where the caret is.

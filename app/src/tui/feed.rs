@@ -6,7 +6,7 @@ use crate::cli::{EventStream, read_record};
 use crate::client::paths::{agent_path, quest_path};
 use crate::client::{Client, Failure};
 use crate::clock;
-use crate::http::{AgentList, AgentView, Overview};
+use crate::http::{AgentList, AgentView, Overview, Trouble};
 use crate::project::Project;
 use crate::quest_document::QuestDocument;
 use crate::report::{Code, Report};
@@ -20,6 +20,13 @@ use tokio::task::JoinSet;
 
 /// A daemon that is away for less is not worth a word.
 const QUIET: Duration = Duration::from_secs(2);
+/// After so long without a word from the event stream, the daemon is asked whether it still answers: a daemon that hangs keeps its
+/// connections. A stream that says something is not doubted. Each good answer doubles the pause, so that an idle terminal rests.
+const DOUBTED_AFTER: Duration = Duration::from_secs(3);
+/// The longest of those pauses.
+const LONGEST_DOUBT: Duration = Duration::from_secs(12);
+/// A daemon that takes longer to say that it is well is away.
+const HUNG_AFTER: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long the daemon is waited for to repeat a request. Then the user is told, and decides.
@@ -62,30 +69,24 @@ impl Feed {
     /// Follows the log until the terminal goes away. The first answer is the overview; every event after it follows once, in order.
     pub async fn follow(self) {
         let mut cursor: Option<u64> = None;
-        let mut lost: Option<tokio::time::Instant> = None;
+        let mut lost: Option<Lost> = None;
         let mut pause = FIRST_PAUSE;
         let mut asked = true;
         loop {
-            let reached = self.reach(asked).await;
-            asked = false;
-            if let Ok(client) = reached {
-                self.set_client(Some(client.clone()));
-                if let Ok(stream) = self.open(&client, &mut cursor).await {
-                    (lost, pause) = (None, FIRST_PAUSE);
-                    self.pass_on(stream, &mut cursor).await;
-                }
+            if let Ok((client, stream)) = self.opened(asked, &mut cursor, lost).await {
+                pause = FIRST_PAUSE;
+                let end = self.pass_on(&client, stream, &mut cursor).await;
                 self.set_client(None);
+                lost = Some(Lost::by(end));
             }
+            asked = false;
             if self.out.is_closed() {
                 return;
             }
-            let since = *lost.get_or_insert_with(tokio::time::Instant::now);
-            if since.elapsed() + pause >= QUIET {
+            let lost = *lost.get_or_insert_with(|| Lost::by(End::Broken));
+            if lost.at.elapsed() + pause >= QUIET {
                 pause = (pause * 2).clamp(Duration::from_secs(1), LONGEST_PAUSE);
-                let again = Timestamp(clock::now().0 + i64::try_from(pause.as_millis()).unwrap_or(i64::MAX));
-                if self.out.send(Msg::Away { again }).await.is_err() {
-                    return;
-                }
+                self.tell(lost.again_in(pause)).await;
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -94,9 +95,40 @@ impl Feed {
         }
     }
 
+    /// Finds the daemon, or starts it, and opens the stream. That may take a minute with a daemon that hangs, or that has a long log
+    /// to read; the user is told meanwhile.
+    async fn opened(
+        &self,
+        asked: bool,
+        cursor: &mut Option<u64>,
+        lost: Option<Lost>,
+    ) -> Result<(Client, hyper::body::Incoming), Report> {
+        let is_first = lost.is_none();
+        let lost = lost.unwrap_or_else(|| Lost::by(End::Broken));
+        let mut told_at = lost.at + if is_first { DOUBTED_AFTER + HUNG_AFTER } else { QUIET };
+        let opening = async {
+            let client = self.reach(asked).await?;
+            let stream = self.open(&client, cursor).await?;
+            Ok((client, stream))
+        };
+        tokio::pin!(opening);
+        loop {
+            tokio::select! {
+                opened = &mut opening => return opened,
+                () = tokio::time::sleep_until(told_at) => {
+                    // A daemon that is starting for the first time has not said yet where it listens.
+                    if !is_first || self.project.daemon().is_some() {
+                        self.tell(lost.again_in(HUNG_AFTER)).await;
+                    }
+                    told_at = tokio::time::Instant::now() + HUNG_AFTER;
+                }
+            }
+        }
+    }
+
     /// A daemon that was killed is followed by another one. One that was stopped stays so, unless the user asks.
     async fn reach(&self, asked: bool) -> Result<Client, Report> {
-        match asked || self.project.daemon().is_some() {
+        match asked || self.project.is_announced() {
             true => Client::reach(&self.project).await,
             false => Client::running(&self.project)
                 .await?
@@ -104,6 +136,7 @@ impl Feed {
         }
     }
 
+    /// Requests go to this daemon from here on.
     async fn open(&self, client: &Client, cursor: &mut Option<u64>) -> Result<hyper::body::Incoming, Report> {
         let overview: Overview = client.get("/api/overview").await?;
         let after = *cursor.get_or_insert(overview.head.0);
@@ -116,19 +149,31 @@ impl Feed {
             }
             Err(report) => return Err(report),
         };
+        self.set_client(Some(client.clone()));
         self.tell(Msg::Overview(Box::new(overview))).await;
         self.tell(Msg::Up).await;
         Ok(stream)
     }
 
-    async fn pass_on(&self, mut stream: hyper::body::Incoming, cursor: &mut Option<u64>) {
+    async fn pass_on(&self, client: &Client, mut stream: hyper::body::Incoming, cursor: &mut Option<u64>) -> End {
         let mut frames = EventStream::default();
-        while let Some(Ok(frame)) = stream.frame().await {
+        loop {
+            let frame = tokio::select! {
+                biased;
+                frame = stream.frame() => frame,
+                silent = hangs(client) => return End::Hung { silent },
+            };
+            let Some(Ok(frame)) = frame else { return End::Broken };
             let bytes = frame.into_data().unwrap_or_default();
             let records: Vec<Record> = frames.take(&bytes).iter().filter_map(|line| read_record(line).ok()).collect();
             *cursor = frames.last_id().or(*cursor);
+            for (name, data) in frames.take_named() {
+                if let ("trouble", Ok(Trouble { trouble })) = (name.as_str(), serde_json::from_str(&data)) {
+                    self.tell(Msg::Trouble(trouble)).await;
+                }
+            }
             if !records.is_empty() && self.out.send(Msg::Events(records)).await.is_err() {
-                return;
+                return End::Broken;
             }
         }
     }
@@ -257,9 +302,60 @@ impl Feed {
     }
 }
 
+/// How the event stream ended.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Broken,
+    /// The connection stands, and nobody answers.
+    Hung {
+        silent: Duration,
+    },
+}
+
+/// Since when the daemon is away.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    at: tokio::time::Instant,
+    /// Up to when everything was heard.
+    since: Timestamp,
+}
+
+impl Lost {
+    fn by(end: End) -> Self {
+        let silent = match end {
+            End::Broken => Duration::ZERO,
+            End::Hung { silent } => silent,
+        };
+        let now = tokio::time::Instant::now();
+        Self { at: now.checked_sub(silent).unwrap_or(now), since: Timestamp(clock::now().0 - millis(silent)) }
+    }
+
+    fn again_in(self, pause: Duration) -> Msg {
+        Msg::Away { since: self.since, again: Timestamp(clock::now().0 + millis(pause)) }
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Ends when the daemon does not answer any more, and says for how long nothing was heard.
+async fn hangs(client: &Client) -> Duration {
+    let mut pause = DOUBTED_AFTER;
+    loop {
+        tokio::time::sleep(pause).await;
+        let health = tokio::time::timeout(HUNG_AFTER, client.get::<Value>("/api/health")).await;
+        if !matches!(health, Ok(Ok(_))) {
+            return pause + HUNG_AFTER;
+        }
+        pause = (pause * 2).min(LONGEST_DOUBT);
+    }
+}
+
 /// Whether a request takes an id, and nobody else repeats it. What is said to agents waits in the outbox, with an id of its own.
 fn is_repeatable(path: &str) -> bool {
-    path == "/api/mail" || (path.starts_with("/api/questions/") && path.ends_with("/answer"))
+    let of_seats = ["/api/agents/summon", "/api/agents/wake"].contains(&path);
+    of_seats || path == "/api/mail" || (path.starts_with("/api/questions/") && path.ends_with("/answer"))
 }
 
 /// Errors stand on the bottom line.

@@ -8,7 +8,7 @@ mod tools;
 
 use super::conversation::{Asked, Block, Conversation, Kind};
 use super::look::{Ink, Look};
-use super::model::{Desk, Key, Model, Outgoing, Partial, Place};
+use super::model::{Desk, Key, Model, Outgoing, Partial, ScrollPosition};
 use super::panel::Side;
 use super::text;
 use hatchery_core::partial::PartialKind;
@@ -70,8 +70,8 @@ impl<'a> Flow<'a> {
     /// The rows that are in sight.
     pub fn visible(&self, height: usize) -> Vec<Row> {
         match self.desk.place {
-            Place::End => self.last_rows(height),
-            Place::At { item, line } => match self.rows_from(item, line, height) {
+            ScrollPosition::End => self.last_rows(height),
+            ScrollPosition::At { item, line } => match self.rows_from(item, line, height) {
                 rows if rows.len() < height => self.last_rows(height),
                 rows => rows,
             },
@@ -107,10 +107,12 @@ impl<'a> Flow<'a> {
     }
 
     /// Where one is after scrolling by so many rows, and whether the begin was reached.
-    pub fn scrolled(&self, by: isize, height: usize) -> (Place, bool) {
+    pub fn scrolled(&self, by: isize, height: usize) -> (ScrollPosition, bool) {
         let visible = self.visible(height);
-        let Some(top) = visible.first() else { return (Place::End, true) };
-        let Some(mut at) = self.items.iter().position(|(key, ..)| *key == top.item) else { return (Place::End, true) };
+        let Some(top) = visible.first() else { return (ScrollPosition::End, true) };
+        let Some(mut at) = self.items.iter().position(|(key, ..)| *key == top.item) else {
+            return (ScrollPosition::End, true);
+        };
         if by < 0 {
             let mut line = top.line;
             let mut left = by.unsigned_abs();
@@ -129,10 +131,10 @@ impl<'a> Flow<'a> {
             }
             // A short conversation stands at the bottom and cannot be scrolled.
             if visible.len() < height {
-                return (Place::End, true);
+                return (ScrollPosition::End, true);
             }
             let line = line.min(self.rows(at).len().saturating_sub(1));
-            return (Place::At { item: self.items[at].0, line }, begin);
+            return (ScrollPosition::At { item: self.items[at].0, line }, begin);
         }
         let mut left = by.unsigned_abs();
         let mut line = top.line;
@@ -147,12 +149,12 @@ impl<'a> Flow<'a> {
             }
         }
         if at >= self.items.len() {
-            return (Place::End, false);
+            return (ScrollPosition::End, false);
         }
         let item = self.items[at].0;
         match self.rows_from(item, line, height + 1).len() > height {
-            true => (Place::At { item, line }, false),
-            false => (Place::End, false),
+            true => (ScrollPosition::At { item, line }, false),
+            false => (ScrollPosition::End, false),
         }
     }
 
@@ -167,7 +169,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The place with an item in sight, near the middle.
-    pub fn place_of(&self, item: Key, height: usize) -> Place {
+    pub fn place_of(&self, item: Key, height: usize) -> ScrollPosition {
         if self.visible(height).iter().any(|row| row.item == item) {
             return self.desk.place;
         }
@@ -182,8 +184,8 @@ impl<'a> Flow<'a> {
         }
         let item = self.items[at].0;
         match self.rows_from(item, line, height).len() < height {
-            true => Place::End,
-            false => Place::At { item, line },
+            true => ScrollPosition::End,
+            false => ScrollPosition::At { item, line },
         }
     }
 

@@ -2,10 +2,11 @@
 
 mod answers;
 mod settings;
+mod shown;
 
 use super::field::Field;
 use super::look::Look;
-use super::model::{Focus, Link, Model, Place, Purpose};
+use super::model::{Focus, Link, Model, Purpose, ScrollPosition};
 use super::overlay::Overlay;
 use super::panel::Side;
 use super::update::{Effect, Failed, Msg, Tag, update};
@@ -159,7 +160,7 @@ fn a_question_that_comes_up_while_one_types_changes_nothing() {
 #[test]
 fn what_is_said_while_the_daemon_is_away_is_sent_once() {
     let mut model = at_ann();
-    update(&mut model, Msg::Away { again: Timestamp(NOW.0 + 1_000) });
+    update(&mut model, Msg::Away { since: NOW, again: Timestamp(NOW.0 + 1_000) });
     for text in ["first", "second"] {
         write(&mut model, text);
         assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
@@ -170,7 +171,7 @@ fn what_is_said_while_the_daemon_is_away_is_sent_once() {
     // The connection breaks while it is sent; the log shows that it has arrived.
     let number = model.outbox[0].number;
     update(&mut model, Msg::Answer { tag: Tag::Say(number), result: Err(Failed::Away { sent: true }) });
-    update(&mut model, Msg::Away { again: Timestamp(NOW.0 + 1_000) });
+    update(&mut model, Msg::Away { since: NOW, again: Timestamp(NOW.0 + 1_000) });
     let effects = update(&mut model, overview(102, Vec::new()));
     assert!(posted(&effects).is_empty(), "nothing is sent before the log was read: {effects:?}");
     update(
@@ -187,9 +188,33 @@ fn what_is_said_while_the_daemon_is_away_is_sent_once() {
     // The connection breaks again, and the log does not show it: it is sent again with its id, so that it is said once.
     let number = model.outbox[0].number;
     update(&mut model, Msg::Answer { tag: Tag::Say(number), result: Err(Failed::Away { sent: true }) });
-    update(&mut model, Msg::Away { again: Timestamp(NOW.0 + 1_000) });
+    update(&mut model, Msg::Away { since: NOW, again: Timestamp(NOW.0 + 1_000) });
     let effects = update(&mut model, overview(102, Vec::new()));
     assert_eq!(posted(&effects)[0].1, &json!({ "id": "ann-2", "text": "second" }));
+}
+
+#[test]
+fn the_first_message_of_a_fork_goes_with_the_request_and_the_suggestions_go() {
+    let mut model = at_ann();
+    write(&mut model, "/fork --name kid try it");
+    let effects = press(&mut model, KeyCode::Enter);
+    let (path, body) = posted(&effects)[0];
+    assert_eq!((path, &body["name"], &body["prompt"]), ("/api/agents", &json!("kid"), &json!("try it")));
+    write(&mut model, "/wh");
+    assert!(matches!(model.overlay, Some(Overlay::Suggest(_))));
+    write(&mut model, "y");
+    press(&mut model, KeyCode::Enter);
+    assert!(!matches!(model.overlay, Some(Overlay::Suggest(_))), "{:?}", model.overlay);
+}
+
+#[test]
+fn the_store_s_trouble_is_told_while_it_lasts() {
+    let separator = |model: &Model| super::draw::separator_line(model, 100).to_string();
+    let mut model = at_ann();
+    update(&mut model, Msg::Trouble(Some("the disk is full".into())));
+    assert!(separator(&model).contains("⊗ the disk is full"), "{}", separator(&model));
+    update(&mut model, Msg::Trouble(None));
+    assert!(!separator(&model).contains("the disk is full"));
 }
 
 #[test]
@@ -261,7 +286,7 @@ fn a_draft_belongs_to_its_agent() {
     write(&mut model, "for ann");
     press(&mut model, KeyCode::PageUp);
     let place = model.desk().place;
-    assert_ne!(place, Place::End);
+    assert_ne!(place, ScrollPosition::End);
     control(&mut model, 'x');
     press(&mut model, KeyCode::Char('j'));
     write(&mut model, "for bob");

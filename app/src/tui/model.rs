@@ -4,7 +4,7 @@
 use super::conversation::Conversation;
 use super::field::Field;
 use super::look::Look;
-use super::overlay::Overlay;
+use super::overlay::{Overlay, Reader};
 use super::panel::Side;
 use super::recall::Recall;
 use super::roster::Roster;
@@ -103,7 +103,7 @@ pub struct Desk {
     pub field: Field,
     /// Fixed with the first character.
     pub purpose: Option<Purpose>,
-    pub place: Place,
+    pub place: ScrollPosition,
     /// What was opened or folded by hand.
     pub folds: BTreeMap<EventId, bool>,
     /// Groups of tools that were opened.
@@ -139,7 +139,7 @@ pub struct Key(pub EventId, pub u8);
 /// Where you are in a conversation: at its very end, or with a line of an item at the top.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum ScrollPosition {
     #[default]
     End,
     At {
@@ -224,7 +224,7 @@ pub struct Search {
     pub found: Vec<Key>,
     pub at: usize,
     /// Where you were before.
-    pub back: Place,
+    pub back: ScrollPosition,
     /// How far back the log was searched.
     pub upto: Option<EventId>,
 }
@@ -236,6 +236,8 @@ pub struct AwaitedFork {
     pub stay: bool,
     /// It is a fork of the agent in front, and not a new one.
     pub forked: bool,
+    /// The agent whose tools it waits for: it is born when they have ended.
+    pub waits_for: Option<AgentId>,
 }
 
 impl Model {
@@ -328,6 +330,15 @@ impl Model {
         self.current.and_then(|agent| self.talks.get(&agent))
     }
 
+    /// Shows the answer to a command in the conversation, only here. Without a conversation it is shown over the screen.
+    pub fn show_here(&mut self, text: String) {
+        let now = self.now;
+        match self.current.and_then(|agent| self.talks.get_mut(&agent)) {
+            Some(talk) => talk.add_here(text, now),
+            None => self.overlay = Some(Overlay::Reader(Reader { title: "Only here".to_owned(), text, top: 0 })),
+        }
+    }
+
     /// Says something on the bottom line for a while.
     pub fn say(&mut self, text: impl Into<String>) {
         self.notice = Some(Notice { text: text.into(), until: Timestamp(self.now.0 + NOTICE_MS) });
@@ -364,7 +375,7 @@ impl Model {
             let upto = self.talks.get(&before).map(Conversation::upto);
             let now = self.now;
             let desk = self.desks.entry(before).or_default();
-            if desk.place == Place::End {
+            if desk.place == ScrollPosition::End {
                 desk.seen = upto.map_or(desk.seen, |upto| upto.max(desk.seen));
             }
             (desk.left, desk.new_from, desk.chosen) = (Some(now), None, None);

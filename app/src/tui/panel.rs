@@ -200,6 +200,13 @@ pub fn is_answered_by_words(question: &QuestionView) -> bool {
     !question.takes.text && !question.takes.amount && !question.takes.ward
 }
 
+/// What a number alone chooses. Where there is nothing to choose from, a number is an answer like other words.
+pub fn chosen_by_number(model: &Model, question: &QuestionView, typed: &str) -> Option<Choice> {
+    let place = typed.trim().parse::<usize>().ok()?.checked_sub(1)?;
+    let mut choices = choices(model, question);
+    (choices.len() > 1 && place < choices.len()).then(|| choices.swap_remove(place))
+}
+
 /// The answer that a number stands for, if it needs no more words.
 pub fn numbered_word(model: &Model, question: &QuestionView, number: &str) -> Option<String> {
     let place = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
@@ -240,7 +247,7 @@ pub fn permission_words(model: &Model, permission: &PermissionView) -> (String, 
         Access::Execute { command } => (format!("May it run this{place}?"), command.clone()),
         Access::Edit { path } => (format!("May it change this{place}?"), path.clone()),
         Access::Read { path } => (format!("May it read this{place}?"), path.clone()),
-        Access::Other | Access::OwnTool => {
+        Access::Other | Access::OwnTool | Access::NotOffered => {
             (format!("May it use {}{place}?", permission.tool), permission.input.clone())
         }
     }
@@ -252,7 +259,9 @@ pub fn permission_line(permission: &PermissionView) -> String {
         Access::Execute { command } => format!("May it run  {command}?"),
         Access::Edit { path } => format!("May it change  {path}?"),
         Access::Read { path } => format!("May it read  {path}?"),
-        Access::Other | Access::OwnTool => format!("May it use  {} {}?", permission.tool, permission.input),
+        Access::Other | Access::OwnTool | Access::NotOffered => {
+            format!("May it use  {} {}?", permission.tool, permission.input)
+        }
     }
 }
 

@@ -32,6 +32,9 @@ use tokio::time::{Duration, Instant};
 /// The overview is asked for again at most this often.
 const REFRESH: Duration = Duration::from_millis(500);
 
+/// In fewer columns there is no room for whole words.
+const MIN_WIDTH: usize = 20;
+
 pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
     project.prepare()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
@@ -152,8 +155,18 @@ impl Prompt {
         if std::mem::take(&mut self.shown) {
             say(&mut out, "")?;
         }
+        // A terminal would break a long line within a word. A pipe gets lines as they are.
+        let width =
+            out.is_terminal().then(crossterm::terminal::size).and_then(Result::ok).map(|(width, _)| usize::from(width));
         for line in lines {
-            say(&mut out, line)?;
+            match width.filter(|width| *width > MIN_WIDTH) {
+                Some(width) => {
+                    text::wrap(&text::clean(line), width - 1)
+                        .iter()
+                        .try_for_each(|row| say(&mut out, row.trim_end()))?;
+                }
+                None => say(&mut out, line)?,
+            }
         }
         if self.wanted && !model.quit && !model.project.is_empty() {
             self.shown = true;

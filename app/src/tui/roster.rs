@@ -2,12 +2,14 @@
 //! the daemon's; here they only get a glyph and words.
 
 use super::text;
-use crate::http::{AgentState, AgentView, BudgetView, Overview, QuestLine, QuestionView, RunPhase, RunView};
+use crate::http::{
+    AgentOverview, AgentState, AgentView, BudgetView, Overview, QuestLine, QuestionView, RunPhase, RunView,
+};
 use crate::mail_reader::Header;
 use crate::quest_document::{QuestDocument, QuestWord};
 use hatchery_core::ask::About;
 use hatchery_core::outcome::Cause;
-use hatchery_core::quest::Status;
+use hatchery_core::quest::StepStatus;
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::why::{Activity, Evidence};
 use hatchery_core::{AgentId, EventId, QuestId, Timestamp};
@@ -16,7 +18,7 @@ use std::collections::BTreeMap;
 /// An agent at work that was not heard for so long is quiet.
 const QUIET_MS: i64 = 30_000;
 /// How many agents are listed as done.
-const MAX_DONE: usize = 8;
+pub const MAX_DONE: usize = 8;
 
 #[derive(Debug, Default)]
 pub struct Roster {
@@ -31,6 +33,8 @@ pub struct Roster {
     pub today: Usage,
     pub mail: Vec<Header>,
     pub trouble: Option<String>,
+    /// The daemon has not listed agents that were last active before this.
+    unlisted_before: Option<Timestamp>,
     /// Rings stand still (`motion = false`).
     pub still: bool,
     /// Living agents in the order of the tree.
@@ -144,6 +148,11 @@ impl Roster {
     /// The daemon's answer. What was heard since it was made stays.
     pub fn take(&mut self, overview: Overview) {
         let mut before = std::mem::take(&mut self.agents);
+        let is_idle = |seen: &&AgentOverview| {
+            seen.agent.parent.is_some() && seen.run.as_ref().is_none_or(|run| run.phase == RunPhase::Ended)
+        };
+        let oldest = overview.agents.iter().filter(is_idle).map(|seen| seen.agent.last_active).min();
+        self.unlisted_before = oldest.filter(|_| overview.agent_count > overview.agents.len());
         for seen in overview.agents {
             let known = before.remove(&seen.agent.id);
             let heard = seen.run.as_ref().map_or(seen.agent.last_active, |run| run.last_output);
@@ -279,7 +288,7 @@ impl Roster {
         let mut needs: Vec<Need<'_>> = self.questions.iter().map(Need::Question).collect();
         for quest in self.documents.values().filter(|quest| quest.state == QuestWord::Open) {
             for (step, it) in quest.steps.iter().enumerate() {
-                if it.status == Status::Failed && it.question.is_none() {
+                if it.status == StepStatus::Failed && it.question.is_none() {
                     needs.push(Need::FailedStep { quest, step });
                 }
             }
@@ -315,13 +324,21 @@ impl Roster {
             .filter(|agent| matches!(self.state(agent), State::Done | State::Resting))
             .collect();
         done.sort_by_key(|agent| std::cmp::Reverse(agent.view.last_active));
-        done.truncate(MAX_DONE);
         done
+    }
+
+    /// Whether more agents may be done today than are known here: the daemon lists those that were active last.
+    pub fn more_done_today(&self, now: Timestamp) -> bool {
+        self.unlisted_before.is_some_and(|at| now.0 - at.0 < super::draw::TODAY_MS)
     }
 
     /// The keys of what stands below the needs in Home, from the top: who works, and what is done.
     pub fn below_needs(&self, now: Timestamp) -> Vec<String> {
-        self.workers(now).into_iter().chain(self.done_today(now)).map(|agent| agent_key(agent.view.id)).collect()
+        self.workers(now)
+            .into_iter()
+            .chain(self.done_today(now).into_iter().take(MAX_DONE))
+            .map(|agent| agent_key(agent.view.id))
+            .collect()
     }
 
     pub fn state(&self, agent: &Agent) -> State {
@@ -342,6 +359,10 @@ impl Roster {
             Activity::Dead | Activity::Expired => State::Dead,
             Activity::Working => State::Working,
             Activity::Starting if agent.run.as_ref().is_some_and(|run| run.attempts > 1 && run.pid.is_none()) => {
+                State::Crashed
+            }
+            // It is parked for a moment before it is started again.
+            Activity::Parked if agent.run.as_ref().is_some_and(|run| run.cause == Some(Cause::Crashed)) => {
                 State::Crashed
             }
             Activity::Starting => State::Starting,

@@ -26,7 +26,7 @@ use crossterm::{ExecutableCommand as _, QueueableCommand as _};
 use futures_util::StreamExt as _;
 use hatchery_core::Timestamp;
 use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
+use ratatui::backend::{Backend as _, CrosstermBackend};
 use std::io::{BufWriter, Stdout, Write as _};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -95,13 +95,9 @@ pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
 
 /// The program that plays agents, if it is not there.
 fn missing_program(project: &Project, runs: &Runs) -> Option<String> {
-    let wanted = match runs.harness.as_str() {
-        "claude" => &runs.claude_path,
-        "codex" => &runs.codex_path,
-        _ => return None,
-    };
+    let wanted = runs.program(&runs.harness)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    find_program(wanted, project.root(), &path).is_none().then(|| wanted.display().to_string())
+    find_program(&wanted, project.root(), &path).is_none().then(|| wanted.display().to_string())
 }
 
 /// "4 need you, 5 work on. hatchery tui brings you back to weaver-table."
@@ -261,7 +257,9 @@ fn next_tick(model: &Model) -> Duration {
     let current = model.current.and_then(|agent| model.roster.agents.get(&agent));
     let ticks = |agent: &super::roster::Agent| {
         let state = model.roster.state(agent);
-        state.is_at_work() || (matches!(state, State::Asks | State::Silent) && model.now.0 - agent.heard.0 < 60_000)
+        matches!(state, State::Crashed | State::Hatching)
+            || state.is_at_work()
+            || (matches!(state, State::Asks | State::Silent) && model.now.0 - agent.heard.0 < 60_000)
     };
     let lively = current.is_some_and(ticks)
         || (draw::shows_tree(model) || model.side.is_some()) && model.roster.working().next().is_some();
@@ -380,7 +378,7 @@ impl Loop {
                 };
                 done.context("the terminal cannot be written")?;
             }
-            Effect::Redraw => screen.clear().context("the terminal cannot be written")?,
+            Effect::Redraw => blank(screen)?,
             Effect::Attach(what) => {
                 let attached = self.attachments.take(what);
                 drop(update(model, Msg::Attached(attached)));
@@ -413,9 +411,17 @@ impl Loop {
         if let Ok(size) = crossterm::terminal::size() {
             model.size = size;
         }
-        screen.clear().context("the terminal cannot be written")?;
+        blank(screen)?;
         Ok(EventStream::new())
     }
+}
+
+/// Has the next frame drawn whole. `Terminal::clear` does so, too, but first asks the terminal where its cursor is; the answer may go to
+/// the thread that reads keys, and then nothing can be drawn any more.
+fn blank(screen: &mut Screen) -> Result<(), Report> {
+    screen.backend_mut().clear().context("the terminal cannot be written")?;
+    screen.swap_buffers();
+    Ok(())
 }
 
 fn enter(mouse: bool) -> std::io::Result<()> {

@@ -37,7 +37,7 @@ mod webhooks;
 use super::draw;
 use super::field::Field;
 use super::look::Look;
-use super::model::{Changed, Focus, Key, Link, Model, Outgoing, Partial, Place, Purpose, Search};
+use super::model::{Changed, Focus, Key, Link, Model, Outgoing, Partial, Purpose, ScrollPosition, Search};
 use super::overlay::{Finder, Help, KillAsk, Overlay, Preview};
 use super::panel::{Home, QuestPanel, Side};
 use crate::http::{AgentState, Doing, PermissionView, QuestionView, RunPhase, RunView, TakesView};
@@ -58,7 +58,7 @@ use talk::{
 };
 
 /// What is on the screen, with `█` where something is typed. Elsewhere the cursor is on the chosen row, as `❯` shows.
-fn shown(model: &Model) -> String {
+pub fn shown(model: &Model) -> String {
     let (width, height) = model.size;
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
     let cursor = draw::draw(model, &mut buffer);
@@ -286,6 +286,23 @@ fn quest() {
     screen!("07-quest-120x40", model);
 }
 
+/// A step that is not listed is not chosen, and a ward or a merge in a slot is no agent.
+#[test]
+fn a_quest_is_opened_on_a_step_that_is_listed() {
+    let mut model = parcel_api((120, 40));
+    model.side = Some(Side::Quest(QuestPanel { quest: quest_id("q3f2"), step: 0, ward: None, scroll: 0 }));
+    let document = model.roster.documents.get_mut(&quest_id("q3f2")).unwrap();
+    let at = document.steps.iter().position(|step| step.status == hatchery_core::quest::StepStatus::Running).unwrap();
+    let name = document.steps[at].id.to_string();
+    let step = &mut document.steps[at];
+    (step.agent, step.doing) = (None, Some("the ward runs".to_owned()));
+    let document = Box::new(document.clone());
+    super::update::update(&mut model, super::update::Msg::Quest(document));
+    assert!(matches!(&model.side, Some(Side::Quest(panel)) if panel.step == at), "{:?}", model.side);
+    let drawn = shown(&model);
+    assert!(drawn.contains(&format!("1 {name}: the ward runs")), "{drawn}");
+}
+
 #[test]
 fn many_at_work() {
     let mut model = parcel_api((200, 50));
@@ -486,7 +503,7 @@ fn browse_and_search() {
     model.focus = Focus::Browse;
     let desk = model.desk_mut();
     (desk.chosen, desk.seen) = (Some(Key(EventId(46_410), 0)), EventId(47_811));
-    desk.place = Place::At { item: Key(EventId(46_360), 0), line: 1 };
+    desk.place = ScrollPosition::At { item: Key(EventId(46_360), 0), line: 1 };
     let mut found = vec![Key(EventId(46_402), 0), Key(EventId(46_410), 0)];
     found.extend((0..39).map(|number| Key(EventId(48_300 + number), 0)));
     model.search = Some(Search {
@@ -494,7 +511,7 @@ fn browse_and_search() {
         typing: false,
         found,
         at: 1,
-        back: Place::End,
+        back: ScrollPosition::End,
         upto: Some(EventId(2_104)),
     });
     screen!("17-browse-search-80x24", model);

@@ -93,7 +93,7 @@ fn log(model: &Model, sheet: &Sheet, value: &Value) -> (String, Vec<SheetRow>) {
                     let tool = super::tool::Tool::read(detail);
                     format!("{} {}", tool.name, tool.target())
                 }
-                Some("tool_result") => super::tool::Outcome::read(detail, at).text,
+                Some("tool_result") => super::tool::ToolOutcome::read(detail, at).text,
                 _ => detail.to_owned(),
             };
             let detail = text::without_escapes(&detail);
@@ -135,21 +135,31 @@ fn why(model: &Model, name: &str, value: &Value) -> (String, Vec<SheetRow>) {
 
 fn changes(name: &str, value: &Value) -> (String, Vec<SheetRow>) {
     let Ok(changes) = serde_json::from_value::<Changes>(value.clone()) else { return unreadable() };
-    let rows: Vec<SheetRow> = changes
-        .files
-        .iter()
-        .map(|file| SheetRow {
-            left: text::clean(&file.path).into_owned(),
-            right: if file.binary { "binary".to_owned() } else { format!("+{} −{}", file.added, file.removed) },
-            ink: Ink::Plain,
-            act: Some(SheetAct::ShowFile(file.path.clone())),
-        })
-        .collect();
-    let title = match rows.is_empty() {
-        true => format!("{name} has changed nothing"),
-        false => format!("{name}: {}, +{} −{}", counted(rows.len(), "file"), changes.added, changes.removed),
+    let count = changes.files.len();
+    let files = changes.files.iter().map(|file| SheetRow {
+        left: text::clean(&file.path).into_owned(),
+        right: if file.binary { "binary".to_owned() } else { format!("+{} −{}", file.added, file.removed) },
+        ink: Ink::Plain,
+        act: Some(SheetAct::ShowFile(file.path.clone())),
+    });
+    let sum = format!("{}, +{} −{}", counted(count, "file"), changes.added, changes.removed);
+    // Nobody records who changes what in a folder that several use.
+    let about = match changes.shared {
+        true => vec![
+            format!("{name} has no folder of its own."),
+            "Others and you change the same files.".to_owned(),
+            String::new(),
+        ],
+        false => Vec::new(),
     };
-    (title, rows)
+    let title = match (count, changes.shared) {
+        (0, true) => "Nothing in its folder is uncommitted".to_owned(),
+        (0, false) => format!("{name} has changed nothing"),
+        (_, true) => format!("Not committed in its folder: {sum}"),
+        (_, false) => format!("{name}: {sum}"),
+    };
+    let about = about.into_iter().map(|row| SheetRow { ink: Ink::Dim, ..SheetRow::plain(row) });
+    (title, about.chain(files).collect())
 }
 
 fn cost(model: &Model, value: &Value) -> (String, Vec<SheetRow>) {
@@ -197,20 +207,4 @@ fn seats(value: &Value) -> (String, Vec<SheetRow>) {
 
 fn unreadable() -> (String, Vec<SheetRow>) {
     ("The daemon's answer cannot be read. It may be of another version.".to_owned(), Vec::new())
-}
-
-/// An answer as lines for people: names and values, one level deep.
-pub fn plain(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let line = |(name, value): (&String, &Value)| match value {
-                Value::String(text) => format!("- {name}: {text}"),
-                Value::Array(all) => format!("- {name}: {}", all.len()),
-                Value::Null => String::new(),
-                other => format!("- {name}: {other}"),
-            };
-            fields.iter().map(line).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
-        }
-        other => other.to_string(),
-    }
 }

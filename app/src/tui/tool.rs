@@ -15,7 +15,7 @@ pub struct Tool {
     pub call: String,
     pub name: String,
     pub input: Value,
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ToolOutcome>,
     /// The request for permission that waits for the user's answer.
     pub asked: Option<String>,
     /// Why it was not allowed.
@@ -42,7 +42,7 @@ pub struct SubagentLine {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ToolOutcome {
     pub call: String,
     pub text: String,
     pub failed: bool,
@@ -217,7 +217,7 @@ impl Tool {
     }
 }
 
-impl Outcome {
+impl ToolOutcome {
     pub fn read(content: &str, at: Timestamp) -> Self {
         let value: Value = serde_json::from_str(content).unwrap_or_default();
         let call = ["tool_use_id", "id"].iter().find_map(|name| value[*name].as_str()).unwrap_or_default().to_owned();
@@ -295,7 +295,7 @@ mod tests_of_tools {
     fn tool(name: &str, input: Value, result: &str, failed: bool) -> Tool {
         let mut tool = Tool::read(&json!({ "id": "1", "name": name, "input": input }).to_string());
         let content = json!({ "tool_use_id": "1", "content": result, "is_error": failed }).to_string();
-        tool.outcome = Some(Outcome::read(&content, Timestamp(0)));
+        tool.outcome = Some(ToolOutcome::read(&content, Timestamp(0)));
         tool
     }
 

@@ -12,7 +12,7 @@ use super::act;
 use super::conversation::{Block, Inherited, blocks};
 use super::field::Field;
 use super::keys;
-use super::model::{Link, Model, Place};
+use super::model::{Link, Model, ScrollPosition};
 use super::panel::Side;
 use crate::http::Overview;
 use crate::quest_document::QuestWord;
@@ -43,6 +43,7 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::Overview(overview) => overview_came(model, *overview),
         Msg::Quest(document) => {
             model.roster.documents.insert(document.id, *document);
+            act::settle_step(model);
             Vec::new()
         }
         Msg::Agent(view) => {
@@ -66,14 +67,15 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             model.link = Link::Up;
             vec![Effect::Refresh]
         }
-        Msg::Away { again } => {
-            let since = match model.link {
-                Link::Away { since, .. } => since,
-                Link::Opening | Link::Up => model.now,
-            };
+        Msg::Trouble(trouble) => {
+            model.roster.trouble = trouble;
+            Vec::new()
+        }
+        Msg::Away { since, again } => {
             model.link = Link::Away { since, again };
+            // What is under way may arrive: a daemon that hangs reads it when it goes on.
             for outgoing in &mut model.outbox {
-                outgoing.sending = false;
+                outgoing.doubtful |= std::mem::take(&mut outgoing.sending);
             }
             Vec::new()
         }
@@ -116,7 +118,7 @@ fn fold_out_of_sight(model: &mut Model) {
     if let Some(grouped) = grouped {
         // The tools around the first row in sight are one group with those above: leave the group as it is.
         let desk = model.desk_mut();
-        if desk.place == Place::End {
+        if desk.place == ScrollPosition::End {
             desk.grouped = desk.grouped.max(grouped);
         }
     }
@@ -196,7 +198,7 @@ fn event(model: &mut Model, record: &Record) -> Vec<Effect> {
         if let Some(talk) = model.talks.get_mut(&agent) {
             talk.append(record);
         }
-        if is_current && model.desk().place == Place::End {
+        if is_current && model.desk().place == ScrollPosition::End {
             model.desk_mut().seen = record.id;
         }
     }
@@ -252,7 +254,7 @@ fn window(model: &mut Model, agent: AgentId, records: Vec<Record>, from: EventId
         {
             desk.new_from = Some((desk.seen, left));
         }
-        if desk.place == Place::End {
+        if desk.place == ScrollPosition::End {
             desk.seen = desk.seen.max(upto);
         }
     } else if let Some(first) = first {

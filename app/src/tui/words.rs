@@ -2,6 +2,7 @@
 
 use super::conversation::Kind;
 use super::model::{Link, Model, Purpose};
+use super::panel::{Answer, Choice, chosen_by_number};
 use super::roster::{Agent, State, dollars};
 use super::text;
 use crate::http::RunPhase;
@@ -23,7 +24,7 @@ pub fn counted(count: usize, noun: &str) -> String {
 
 /// The state of an agent and the newest evidence: in a narrow and in a wide form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct StateWords {
     pub state: String,
     pub evidence: String,
     /// For a very narrow screen.
@@ -34,14 +35,19 @@ pub struct Said {
     pub with_cost: bool,
 }
 
-pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
+pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> StateWords {
     let (now, offset) = (model.now.0, model.offset_s);
     let since = |at: i64| text::age(now - at);
     let clock = |at: hatchery_core::Timestamp| text::clock(at, offset);
     let state = model.roster.state(agent);
     let asked = model.roster.question_of(agent.view.id).map(|question| question.asked);
-    let mut said =
-        Said { state: String::new(), evidence: String::new(), short: String::new(), old: false, with_cost: false };
+    let mut said = StateWords {
+        state: String::new(),
+        evidence: String::new(),
+        short: String::new(),
+        old: false,
+        with_cost: false,
+    };
     let mut put = |state: &str, evidence: String| {
         (said.state, said.short, said.evidence) = (state.to_owned(), evidence.clone(), evidence);
     };
@@ -55,8 +61,13 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
                 None if heard < NOW_MS => ("says this now".to_owned(), "now".to_owned()),
                 None => (format!("said {} ago", text::age(heard)), text::age(heard)),
             };
-            put("working", evidence);
-            said.short = short;
+            match waiting_fork(model, agent) {
+                Some(words) => put(&words, String::new()),
+                None => {
+                    put("working", evidence);
+                    said.short = short;
+                }
+            }
             let stall = agent.stall_ms.and_then(|stall| i64::try_from(stall).ok());
             said.old = tool.is_none() && stall.is_some_and(|stall| heard > stall / OLD_PART);
         }
@@ -86,7 +97,12 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
         }
         State::Crashed => {
             let attempt = agent.run.as_ref().map_or(1, |run| run.attempts);
-            put("crashed, it is resumed", format!("attempt {attempt}"));
+            match agent.run.as_ref().and_then(|run| run.until) {
+                Some(at) => {
+                    put(&format!("crashed, resumes in {}", text::age(at.0 - now)), format!("attempt {}", attempt + 1));
+                }
+                None => put("crashed, it is resumed", format!("attempt {attempt}")),
+            }
         }
         State::Parked => {
             let run = agent.run.as_ref();
@@ -111,7 +127,11 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> Said {
             );
         }
         State::Asleep => put(&format!("asleep since {}", clock(agent.view.last_active)), "/wake".to_owned()),
-        State::Hatching => put("hatching", String::new()),
+        State::Hatching => {
+            let left = agent.view.until.map(|at| (at.0 - now).max(0) / 1_000);
+            let left = left.map(|s| format!("{}:{:02} left to choose a name", s / 60, s % 60));
+            put("hatching", left.unwrap_or_default());
+        }
         State::Dead => {
             let killed = agent.evidence.first().map_or(agent.view.last_active, |evidence| evidence.at);
             let by = match model.talks.get(&agent.view.id).and_then(super::conversation::Conversation::killed_by) {
@@ -147,7 +167,7 @@ fn asks(model: &Model, agent: &Agent) -> String {
         Access::Execute { command } => format!("run {}", command.split_whitespace().next().unwrap_or_default()),
         Access::Edit { path } => format!("change {}", last(path)),
         Access::Read { path } => format!("read {}", last(path)),
-        Access::Other | Access::OwnTool => format!("use {}", permission.tool),
+        Access::Other | Access::OwnTool | Access::NotOffered => format!("use {}", permission.tool),
     };
     format!("asks you: {}?", text::cut(&text::clean(&what), ASKED_CELLS))
 }
@@ -177,6 +197,19 @@ pub fn tool_since(model: &Model, agent: &Agent) -> Option<i64> {
     }
 }
 
+/// What a fork that you asked for waits for.
+fn waiting_fork(model: &Model, agent: &Agent) -> Option<String> {
+    let id = agent.view.id;
+    model.awaited_fork.as_ref().filter(|awaited| awaited.waits_for == Some(id))?;
+    let blocks = model.talks.get(&id).map(|talk| talk.blocks()).unwrap_or_default();
+    let running = blocks.iter().rev().find_map(|block| match &block.kind {
+        Kind::Tool(tool) if tool.outcome.is_none() && tool.denied.is_none() => Some(tool.name.clone()),
+        _ => None,
+    });
+    let tool = running.or_else(|| agent.view.doing.as_ref().and_then(|doing| doing.tool.clone()));
+    Some(format!("forks when {} has ended", tool.as_deref().unwrap_or("its tool")))
+}
+
 /// The age that stands beside an agent in a list.
 pub fn age_of(model: &Model, agent: &Agent) -> String {
     let now = model.now.0;
@@ -199,6 +232,11 @@ pub fn enter_does(model: &Model) -> String {
     let (wide, narrow) = (model.size.0 >= 100, model.size.0 < 70);
     let desk = model.desk();
     if let Link::Away { .. } = model.link {
+        // Only what is said to an agent waits to be sent.
+        let is_said = matches!(desk.purpose, None | Some(Purpose::Message)) && model.current.is_some();
+        if !is_said {
+            return "The daemon is away. Enter tries it all the same.".to_owned();
+        }
         return "Enter keeps it and sends it when the daemon is back.".to_owned();
     }
     match desk.purpose.filter(|_| !desk.field.is_empty()) {
@@ -206,7 +244,17 @@ pub fn enter_does(model: &Model) -> String {
             let words = super::command::warning(desk.field.raw());
             return words.unwrap_or("Enter carries the command out.").to_owned();
         }
-        Some(Purpose::Answer(question)) => return format!("Enter answers #{}.", text::thousands(question.0)),
+        Some(Purpose::Answer(id)) => {
+            let asked = model.roster.questions.iter().find(|question| question.id == id);
+            let chosen = asked.filter(|asked| !asked.takes.amount);
+            let chosen = chosen.and_then(|asked| chosen_by_number(model, asked, &desk.field.whole()));
+            return match chosen {
+                Some(Choice { answer: Answer::Own(_) | Answer::ReadPlan(_), .. }) => "Enter chooses this.".to_owned(),
+                Some(Choice { answer: Answer::Deny, .. }) => format!("Enter answers #{}: Deny.", text::thousands(id.0)),
+                Some(Choice { label, .. }) => format!("Enter answers #{}: {label}.", text::thousands(id.0)),
+                None => format!("Enter answers #{}.", text::thousands(id.0)),
+            };
+        }
         Some(Purpose::Message) | None => {}
     }
     let Some(agent) = model.current.and_then(|agent| model.roster.agents.get(&agent)) else {
@@ -216,7 +264,7 @@ pub fn enter_does(model: &Model) -> String {
         && let Some(question) = model.roster.question_of(agent.view.id)
     {
         if question.permission.is_some() {
-            return "A permission is answered by choosing: ^X a.".to_owned();
+            return "A number and Enter answer it, or ^X a.".to_owned();
         }
         return format!("What you type answers #{}.", text::thousands(question.id.0));
     }

@@ -83,7 +83,9 @@ fn shape(line: &str) -> Shape {
     }
     let rust = text.starts_with("test ") && text.ends_with("... FAILED");
     let typescript = holds(&["): error TS", " - error TS"]);
-    let python = line.starts_with("E   ") || begins(&["FAILED ", "ERROR "]) && holds(&[".py", "::"]);
+    let pytest = line.starts_with("E   ") || begins(&["FAILED ", "ERROR "]) && holds(&[".py", "::"]);
+    let unittest = ["FAIL: ", "ERROR: "].iter().any(|word| line.starts_with(word));
+    let python = pytest || unittest || is_exception(line);
     let go = begins(&["--- FAIL", "FAIL\t"]) || has_go_place(text);
     let c = holds(&[": error:", ": fatal error:", ": undefined reference to "]);
     let npm = begins(&["npm ERR!", "npm error"]);
@@ -92,6 +94,13 @@ fn shape(line: &str) -> Shape {
         true => Shape::Alone,
         false => Shape::Other,
     }
+}
+
+/// `ImportError: …` or `json.decoder.JSONDecodeError: …`: the last line of a traceback, which says what happened.
+fn is_exception(line: &str) -> bool {
+    let Some((name, _)) = line.split_once(": ") else { return false };
+    let is_name = name.chars().all(|char| char.is_ascii_alphanumeric() || "._".contains(char));
+    is_name && ["Error", "Exception"].iter().any(|end| name.len() > end.len() && name.ends_with(end))
 }
 
 /// `12:3` at the beginning.
@@ -169,6 +178,14 @@ mod tests {
         check(
             "    def test_a():\n>       assert 1 == 2\nE       assert 1 == 2\n\ntest_a.py:2: AssertionError\n=== short test summary ===\nFAILED test_a.py::test_a - assert 1 == 2\n",
             &["E       assert 1 == 2", "FAILED test_a.py::test_a - assert 1 == 2"],
+        );
+        check(
+            "Traceback (most recent call last):\n  File \"<frozen runpy>\", line 198, in _run\n    raise ImportError('Start')\nImportError: Start is not importable\n",
+            &["ImportError: Start is not importable"],
+        );
+        check(
+            "F.\n======\nFAIL: test_add (test_calc.T.test_add)\n------\nTraceback (most recent call last):\n  File \"t.py\", line 4\nAssertionError: 4 != 3\n\nFAILED (failures=1)\n",
+            &["FAIL: test_add (test_calc.T.test_add)", "AssertionError: 4 != 3"],
         );
         check(
             "=== RUN   TestA\n    a_test.go:7: got 1\n--- FAIL: TestA (0.00s)\nFAIL\nFAIL\texample.com/a\t0.002s\n./b.go:3:2: undefined: x\nsee x.go: it is fine\n",

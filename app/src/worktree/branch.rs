@@ -2,7 +2,7 @@
 //! operation of this module that changes the user's checkout. The user asks for it, and it begins only in a clean checkout.
 
 use super::git::Git;
-use super::{Place, Repository, RescueName, WorktreeError};
+use super::{Repository, RescueName, WorktreeError, WorktreeName};
 use std::collections::BTreeSet;
 
 /// How many commits are told by their subject.
@@ -42,6 +42,8 @@ pub enum Taken {
     Dirty { files: Vec<String>, count: usize },
     /// The work has these files, and untracked files of the same names are in the checkout. Nothing was done.
     InTheWay { files: Vec<String> },
+    /// The work changes files of Hatchery's own folder, which no repository may bring. Nothing was done.
+    OwnData { files: Vec<String> },
     /// Both sides have changed these files in different ways. Nothing was done.
     Conflict { into: String, files: Vec<String> },
     /// No branch is checked out, or git is in the middle of something. Nothing was done.
@@ -60,7 +62,7 @@ impl Repository {
     /// What is on the branch of a quest or an agent, if it exists.
     pub fn branch_content(&self, slug: &str) -> Result<Option<BranchContent>, WorktreeError> {
         let git = || self.git(self.project.root());
-        let name = format!("refs/heads/{}^{{commit}}", Place::trunk(slug)?.branch());
+        let name = format!("refs/heads/{}^{{commit}}", WorktreeName::trunk(slug)?.branch());
         let Some(head) = git().args(["rev-parse", "--verify", "--quiet", &name]).maybe()? else { return Ok(None) };
         let base = git().args(["merge-base", "HEAD", &head]).maybe()?.unwrap_or_else(|| head.clone());
         let count = git().args(["rev-list", "--count", &head, "^HEAD"]).text()?;
@@ -88,7 +90,7 @@ impl Repository {
     pub fn merged_slugs(&self, slugs: &[String]) -> Result<BTreeSet<String>, WorktreeError> {
         let mut merged = BTreeSet::new();
         for slug in slugs {
-            let name = format!("refs/heads/{}", Place::trunk(slug)?.branch());
+            let name = format!("refs/heads/{}", WorktreeName::trunk(slug)?.branch());
             let head = self.git(self.project.root()).args(["rev-parse", "--verify", "--quiet", &name]).maybe()?;
             if head.map_or(Ok(false), |head| self.is_in_checkout(&head))? {
                 merged.insert(slug.clone());
@@ -112,7 +114,7 @@ impl Repository {
 
     /// Commits what an agent has done in its worktree. Gives what was left out. Without a worktree there is nothing to commit.
     pub fn settle_agent(&self, slug: &str, message: &str) -> Result<Vec<String>, WorktreeError> {
-        let worktree = self.at(Place::trunk(slug)?);
+        let worktree = self.at(WorktreeName::trunk(slug)?);
         if !worktree.top().join(".git").exists() {
             return Ok(Vec::new());
         }
@@ -148,6 +150,10 @@ impl Repository {
         // The work was squashed into the checkout before, or somebody did the same.
         if tree == git().args(["rev-parse", "--verify", "HEAD^{tree}"]).text()? {
             return Ok(Taken::Already { into });
+        }
+        let files = self.own_data(&tree)?;
+        if !files.is_empty() {
+            return Ok(Taken::OwnData { files });
         }
         let files = self.untracked_in_the_way(&tree)?;
         if !files.is_empty() {
@@ -198,6 +204,14 @@ impl Repository {
         Ok(both.map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
+    /// The files of `.hatchery` that a tree changes, but for prompts, which are texts of the project.
+    fn own_data(&self, tree: &str) -> Result<Vec<String>, WorktreeError> {
+        let changed = ["diff", "--name-only", "-z", "--no-renames", "HEAD", tree];
+        let own = ["--", ".hatchery", ":(exclude).hatchery/prompts"];
+        let files = self.git(self.project.root()).args(changed).args(own).paths()?;
+        Ok(files.into_iter().take(SUBJECTS).map(|path| path.to_string_lossy().into_owned()).collect())
+    }
+
     /// The user's own hooks run. The last setting wins, and ours before it says that there are none.
     fn with_hooks(&self, git: Git) -> Git {
         let own = self.plain_git().args(["config", "--type=path", "--get", "core.hooksPath"]).maybe();
@@ -213,7 +227,7 @@ impl Repository {
     /// The user has the work of an agent now: its worktree goes, and its branch if it is still at this commit. Commits that no branch of the
     /// user contains, as after a squash, and changes since are rescued first.
     pub fn clear_taken(&self, slug: &str, head: &str) -> Result<Option<RescueName>, WorktreeError> {
-        let place = Place::trunk(slug)?;
+        let place = WorktreeName::trunk(slug)?;
         let worktree = self.at(place.clone());
         let hold = self.hold(&place)?;
         let mut kept = hold.remove(&worktree)?;

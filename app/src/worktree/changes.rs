@@ -2,7 +2,7 @@
 //! agents work. A file that changes meanwhile may be seen as it was or as it is.
 
 use super::git::Git;
-use super::{Place, Repository, WorktreeError};
+use super::{Repository, WorktreeError, WorktreeName};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
@@ -75,15 +75,15 @@ impl Repository {
     /// What a quest has done: its branch against where it left the user's.
     pub fn compare_quest(&self, slug: &str) -> Result<Option<Comparison>, WorktreeError> {
         let root = self.project.root();
-        let Some(head) = self.commit_of(&Place::trunk(slug)?)? else { return Ok(None) };
+        let Some(head) = self.commit_of(&WorktreeName::trunk(slug)?)? else { return Ok(None) };
         let base = self.git(root).args(["merge-base", "HEAD", &head]).maybe()?.unwrap_or_else(|| head.clone());
         Ok(Some(Comparison { folder: root.to_owned(), base, head: Some(head) }))
     }
 
     /// What a step has done: what is in its worktree against where it left the quest's branch; the commit by which it was merged, when it was.
     pub fn compare_step(&self, slug: &str, step: &str) -> Result<Option<Comparison>, WorktreeError> {
-        let (root, place) = (self.project.root(), Place::step(slug, step)?);
-        let Some(trunk) = self.commit_of(&Place::trunk(slug)?)? else { return Ok(None) };
+        let (root, place) = (self.project.root(), WorktreeName::step(slug, step)?);
+        let Some(trunk) = self.commit_of(&WorktreeName::trunk(slug)?)? else { return Ok(None) };
         let worktree = self.at(place.clone());
         if worktree.top().join(".git").exists() {
             let inside = || self.git(worktree.top()).below(&self.worktrees());
@@ -108,7 +108,7 @@ impl Repository {
     /// What an agent with a worktree of its own has done: what is in its worktree against where it left the user's branch; its branch, when the
     /// worktree is gone.
     pub fn compare_agent(&self, slug: &str) -> Result<Option<Comparison>, WorktreeError> {
-        let worktree = self.at(Place::trunk(slug)?);
+        let worktree = self.at(WorktreeName::trunk(slug)?);
         if !worktree.top().join(".git").exists() {
             return self.compare_quest(slug);
         }
@@ -207,7 +207,7 @@ impl Repository {
         self.git(folder).args(["rev-parse", "--show-toplevel"]).text().map(PathBuf::from)
     }
 
-    fn commit_of(&self, place: &Place) -> Result<Option<String>, WorktreeError> {
+    fn commit_of(&self, place: &WorktreeName) -> Result<Option<String>, WorktreeError> {
         let name = format!("refs/heads/{}^{{commit}}", place.branch());
         self.git(self.project.root()).args(["rev-parse", "--verify", "--quiet", &name]).maybe()
     }

@@ -66,7 +66,7 @@ pub struct Git {
 
 /// The result of a command.
 #[derive(Debug)]
-pub struct Said {
+pub struct GitOutput {
     pub status: ExitStatus,
     pub out: Vec<u8>,
     pub complaint: String,
@@ -130,7 +130,7 @@ impl Git {
     }
 
     /// The result, successful or not.
-    pub fn run(self) -> Result<Said, WorktreeError> {
+    pub fn run(self) -> Result<GitOutput, WorktreeError> {
         self.run_within(LIMIT)
     }
 
@@ -170,7 +170,10 @@ impl Git {
     }
 
     /// The command must succeed. If it does not, what it has begun is undone.
-    pub fn undo_if_it_fails(self, undo: impl FnOnce() -> Result<Said, WorktreeError>) -> Result<(), WorktreeError> {
+    pub fn undo_if_it_fails(
+        self,
+        undo: impl FnOnce() -> Result<GitOutput, WorktreeError>,
+    ) -> Result<(), WorktreeError> {
         let asked = self.asked();
         let said = self.run()?;
         if said.status.success() {
@@ -182,7 +185,7 @@ impl Git {
         Err(said.failed(asked))
     }
 
-    pub fn succeed(self) -> Result<Said, WorktreeError> {
+    pub fn succeed(self) -> Result<GitOutput, WorktreeError> {
         let asked = self.asked();
         let said = self.run()?;
         match said.status.success() {
@@ -196,7 +199,7 @@ impl Git {
         words.join(" ")
     }
 
-    fn run_within(mut self, limit: Duration) -> Result<Said, WorktreeError> {
+    fn run_within(mut self, limit: Duration) -> Result<GitOutput, WorktreeError> {
         let asked = self.asked();
         let deadline = Instant::now() + limit;
         let started = self.command.spawn();
@@ -213,11 +216,11 @@ impl Git {
         }
         let complaint = String::from_utf8_lossy(&complaint.unwrap_or_default()).trim().to_owned();
         drop(self.turn.take());
-        Ok(Said { status, out, complaint })
+        Ok(GitOutput { status, out, complaint })
     }
 }
 
-impl Said {
+impl GitOutput {
     pub fn failed(self, asked: String) -> WorktreeError {
         let said = match self.complaint.is_empty() {
             true => String::from_utf8_lossy(&self.out).chars().take(COMPLAINT_BYTES).collect(),
@@ -280,9 +283,10 @@ fn kill(child: &mut Child) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::own_environment;
 
     fn shell(script: &str) -> Git {
-        let environment = environment(std::env::vars());
+        let environment = environment(own_environment::entries());
         // An alias is the way to have git do something that takes long.
         Git::new(Path::new("/"), &environment).set(&[format!("alias.play=!{script}")]).arg("play")
     }

@@ -3,7 +3,7 @@
 
 use super::by_products::UNTRACKED;
 use super::git::{Git, all_but};
-use super::{Place, Repository, Settled, Worktree, WorktreeError};
+use super::{Repository, Settled, Worktree, WorktreeError, WorktreeName};
 use crate::processes;
 use crate::project::flock;
 use rustix::fs::FlockOperation;
@@ -66,12 +66,12 @@ impl<'a> Hold<'a> {
     }
 
     pub fn trunk(&self) -> Result<Worktree, WorktreeError> {
-        let place = Place::trunk(&self.slug)?;
+        let place = WorktreeName::trunk(&self.slug)?;
         let head = || self.outside()?.args(["rev-parse", "--verify", "HEAD^{commit}"]).text();
         self.ensure(place, head)
     }
 
-    pub fn step(&self, place: Place) -> Result<Worktree, WorktreeError> {
+    pub fn step(&self, place: WorktreeName) -> Result<Worktree, WorktreeError> {
         let trunk = self.trunk()?;
         self.ensure(place, || self.head_of(&trunk.place))
     }
@@ -151,11 +151,11 @@ impl<'a> Hold<'a> {
     }
 
     /// The commit of one of our branches.
-    pub fn head_of(&self, place: &Place) -> Result<String, WorktreeError> {
+    pub fn head_of(&self, place: &WorktreeName) -> Result<String, WorktreeError> {
         self.branch_head(place)?.ok_or_else(|| WorktreeError::NoBranch(place.branch()))
     }
 
-    pub fn branch_head(&self, place: &Place) -> Result<Option<String>, WorktreeError> {
+    pub fn branch_head(&self, place: &WorktreeName) -> Result<Option<String>, WorktreeError> {
         let name = format!("refs/heads/{}^{{commit}}", place.branch());
         self.outside()?.args(["rev-parse", "--verify", "--quiet", &name]).maybe()
     }
@@ -206,7 +206,7 @@ impl<'a> Hold<'a> {
 
     fn ensure(
         &self,
-        place: Place,
+        place: WorktreeName,
         start: impl FnOnce() -> Result<String, WorktreeError>,
     ) -> Result<Worktree, WorktreeError> {
         let worktree = self.repository.at(place);

@@ -2,7 +2,7 @@
 //! it.
 
 use super::hold::Hold;
-use super::{Place, Worktree, WorktreeError, rescue};
+use super::{Worktree, WorktreeError, WorktreeName, rescue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ impl Hold<'_> {
             Err(WorktreeError::Unmended { files }) => return Ok(conflict(step, files)),
             other => other?,
         };
-        let trunk = Place::trunk(step.place.slug())?;
+        let trunk = WorktreeName::trunk(step.place.slug())?;
         let news = self.head_of(&trunk)?;
         if self.contains(&self.head_of(&step.place)?, &news)? {
             // It is changed if a merge was completed just now.
@@ -55,8 +55,8 @@ impl Hold<'_> {
 
     /// Whether a step has no commit of its own, and never had one. What was merged is the second parent of a commit of the trunk, so a
     /// step whose head is among the first parents has nothing.
-    pub fn is_empty(&self, place: &Place) -> Result<bool, WorktreeError> {
-        let trunk = self.head_of(&Place::trunk(place.slug())?)?;
+    pub fn is_empty(&self, place: &WorktreeName) -> Result<bool, WorktreeError> {
+        let trunk = self.head_of(&WorktreeName::trunk(place.slug())?)?;
         let head = self.head_of(place)?;
         if !self.contains(&trunk, &head)? {
             return Ok(false);
@@ -67,7 +67,7 @@ impl Hold<'_> {
         Ok(self.outside()?.args(["rev-parse", "--verify", "--quiet", &at]).text()?.trim() == head)
     }
 
-    pub fn merge(&self, place: Place) -> Result<Join, WorktreeError> {
+    pub fn merge(&self, place: WorktreeName) -> Result<Join, WorktreeError> {
         let trunk = self.trunk()?;
         self.land_again(&trunk)?;
         self.settle(&trunk, "Changes that were found in the trunk")?;
@@ -164,7 +164,7 @@ impl Hold<'_> {
     fn land_merge(
         &self,
         trunk: &Worktree,
-        step: &Place,
+        step: &WorktreeName,
         tree: &str,
         [base, news]: [&String; 2],
     ) -> Result<(), WorktreeError> {
@@ -216,7 +216,7 @@ fn is_text(path: &Path) -> bool {
 }
 
 /// The ref of the merge commit that the trunk is about to move to.
-fn landing(place: &Place) -> String {
+fn landing(place: &WorktreeName) -> String {
     format!("refs/hatchery/landing/{}", place.slug())
 }
 

@@ -26,7 +26,7 @@ pub enum NameError {
 
 /// The trunk of a quest or of an agent, or a step of a quest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct WorktreeName {
     slug: String,
     step: Option<String>,
 }
@@ -34,11 +34,11 @@ pub struct Place {
 /// Something that was rescued: written `SLUG/STEP/NUMBER`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RescueName {
-    pub place: Place,
+    pub place: WorktreeName,
     pub number: u32,
 }
 
-impl Place {
+impl WorktreeName {
     pub fn trunk(slug: &str) -> Result<Self, NameError> {
         Ok(Self { slug: checked(slug)?, step: None })
     }
@@ -111,8 +111,8 @@ impl std::str::FromStr for RescueName {
             return Err(unknown());
         };
         let place = match step {
-            TRUNK => Place::trunk(slug),
-            step => Place::step(slug, step),
+            TRUNK => WorktreeName::trunk(slug),
+            step => WorktreeName::step(slug, step),
         };
         let number = number.parse().map_err(|_| unknown())?;
         let name = Self { place: place.map_err(|_| unknown())?, number };
@@ -146,25 +146,25 @@ mod tests {
     #[test]
     fn weird_names_are_refused() {
         for quest in ["", "a", "..", "../../../../etc/passwd", "aaaaaaaaaaaaaaaaaaaaa/", "aaaaaaaaaaaaaaaaaaaaa\0"] {
-            assert!(Place::trunk(quest).is_err(), "{quest:?}");
+            assert!(WorktreeName::trunk(quest).is_err(), "{quest:?}");
         }
         let long = "a".repeat(65);
         for step in ["", "-a", ".", "..", "a/b", "a.lock", "A", "a b", "a~1", "_trunk", "ä", "a\n", &long] {
-            assert!(Place::step(QUEST, step).is_err(), "{step:?}");
+            assert!(WorktreeName::step(QUEST, step).is_err(), "{step:?}");
         }
-        assert!(Place::step(QUEST, &"a".repeat(64)).is_ok());
+        assert!(WorktreeName::step(QUEST, &"a".repeat(64)).is_ok());
     }
 
     #[test]
     fn no_name_looks_like_an_option_or_stands_in_anothers_way() {
-        let (trunk, step) = (Place::trunk(QUEST).unwrap(), Place::step(QUEST, "trunk").unwrap());
+        let (trunk, step) = (WorktreeName::trunk(QUEST).unwrap(), WorktreeName::step(QUEST, "trunk").unwrap());
         assert_eq!(trunk.branch(), format!("hatchery/{QUEST}"));
         assert_eq!(step.branch(), format!("hatchery/{QUEST}-trunk"));
         assert_ne!(trunk.folder(), step.folder());
         let (one, other) = ("do-it-3f2a", "do-it-3f2a-beef");
-        let step = Place::step(one, "beef").unwrap();
+        let step = WorktreeName::step(one, "beef").unwrap();
         assert_eq!(step.branch(), "hatchery/do-it-3f2a--beef");
-        assert_ne!(step.branch(), Place::trunk(other).unwrap().branch());
+        assert_ne!(step.branch(), WorktreeName::trunk(other).unwrap().branch());
     }
 
     #[test]

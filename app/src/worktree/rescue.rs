@@ -3,7 +3,7 @@
 
 use super::git::all_but;
 use super::hold::Hold;
-use super::{Place, Repository, RescueName, Worktree, WorktreeError};
+use super::{Repository, RescueName, Worktree, WorktreeError, WorktreeName};
 use hatchery_core::Timestamp;
 use std::path::{Path, PathBuf};
 
@@ -91,7 +91,7 @@ impl Hold<'_> {
 
     /// Whether a commit stays reachable without the worktree's branch: in the trunk, or in the user's HEAD.
     fn is_safe(&self, worktree: &Worktree, commit: &str) -> Result<bool, WorktreeError> {
-        let trunk = self.branch_head(&Place::trunk(worktree.place.slug())?)?;
+        let trunk = self.branch_head(&WorktreeName::trunk(worktree.place.slug())?)?;
         match trunk {
             Some(trunk) => self.contains(&trunk, commit),
             None => self.contains("HEAD", commit),
@@ -127,7 +127,7 @@ impl Hold<'_> {
         }
         let number = of_place.iter().map(|rescue| rescue.name.number).max().unwrap_or_default() + 1;
         let name = RescueName { place: place.clone(), number };
-        let trunk = self.branch_head(&Place::trunk(place.slug())?)?.unwrap_or_else(|| "HEAD".to_owned());
+        let trunk = self.branch_head(&WorktreeName::trunk(place.slug())?)?.unwrap_or_else(|| "HEAD".to_owned());
         let first = parents.first().map(String::as_str).unwrap_or_default();
         let base = self.outside()?.args(["merge-base", &trunk, first]).maybe()?.unwrap_or_else(|| first.to_owned());
         let changed = self.outside()?.args(["diff", "--name-only", "--no-renames", "-z", &base, tree]).paths()?.len();
@@ -142,7 +142,7 @@ impl Hold<'_> {
     }
 
     /// Deletes a branch if the trunk or a rescue contains all of it.
-    fn drop_branch(&self, place: &Place) -> Result<(), WorktreeError> {
+    fn drop_branch(&self, place: &WorktreeName) -> Result<(), WorktreeError> {
         let Some(head) = self.branch_head(place)? else { return Ok(()) };
         let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.slug()))?;
         let mut safe = self.is_safe(&self.repository.at(place.clone()), &head)?;
@@ -153,7 +153,7 @@ impl Hold<'_> {
     }
 
     /// Deletes a trunk if the user's HEAD contains all of it.
-    pub fn drop_empty_trunk(&self, place: &Place) -> Result<(), WorktreeError> {
+    pub fn drop_empty_trunk(&self, place: &WorktreeName) -> Result<(), WorktreeError> {
         let Some(head) = self.branch_head(place)? else { return Ok(()) };
         match self.contains("HEAD", &head)? {
             true => self.delete_branch(place),
@@ -168,7 +168,7 @@ impl Hold<'_> {
     }
 
     /// A branch that is checked out somewhere stays.
-    pub fn delete_branch(&self, place: &Place) -> Result<(), WorktreeError> {
+    pub fn delete_branch(&self, place: &WorktreeName) -> Result<(), WorktreeError> {
         let said = self.among_all()?.args(["branch", "--quiet", "-D", &place.branch()]).run()?;
         if !said.status.success() {
             tracing::warn!(branch = place.branch(), complaint = said.complaint, "the branch stays");

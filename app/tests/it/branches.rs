@@ -105,6 +105,34 @@ fn work_that_the_user_has_already_is_not_merged_again() {
     assert_eq!(shop.git(&["rev-parse", "HEAD"]), before);
 }
 
+/// Git would put them into their places, because they are ignored.
+#[test]
+fn a_branch_that_brings_files_of_the_data_folder_is_not_merged() {
+    let shop = shop();
+    worked(&shop, "flag", &[write("new.txt", "new\n"), text("Done.")]);
+    let worktrees = shop.git(&["worktree", "list", "--porcelain"]);
+    let worktree = worktrees.lines().filter_map(|line| line.strip_prefix("worktree ")).nth(1).unwrap();
+    let bring = |file: &str| {
+        let path = format!("{worktree}/.hatchery/{file}");
+        fs::create_dir_all(std::path::Path::new(&path).parent().unwrap()).unwrap();
+        fs::write(&path, "{}").unwrap();
+        shop.git(&["-C", worktree, "add", "--force", &path]);
+        shop.git(&["-C", worktree, "commit", "--quiet", "--message=a present"]);
+    };
+    bring("prompts/birth.md");
+    bring("trust.json");
+    let token = fs::read(shop.grounds.data().join("token")).unwrap();
+    let refused = shop.grounds.run(&["merge", "flag"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains(".hatchery/trust.json"), "{refused:?}");
+    assert!(!refused.stderr.contains("birth.md"), "{refused:?}");
+    assert!(!shop.grounds.path().join("new.txt").exists(), "nothing was merged");
+    assert_eq!(fs::read(shop.grounds.data().join("token")).unwrap(), token);
+    shop.git(&["-C", worktree, "rm", "-r", "--quiet", "--cached", ".hatchery/trust.json"]);
+    shop.git(&["-C", worktree, "commit", "--quiet", "--message=without it"]);
+    shop.grounds.run(&["merge", "flag"]).good();
+    assert!(shop.grounds.data().join("prompts/birth.md").exists());
+}
+
 #[test]
 fn a_dirty_checkout_and_a_conflict_are_left_as_they_are() {
     let shop = shop();
@@ -166,6 +194,34 @@ fn nothing_is_merged_while_the_agent_works_and_the_worktree_of_a_killed_one_is_r
     let name = kept["rescued"][0]["name"].as_str().unwrap();
     let folder = shop.grounds.run(&["rescue", "restore", name]).good();
     assert_eq!(fs::read_to_string(format!("{}/a.txt", folder.trim())).unwrap(), "half done\n");
+    shop.expect_nothing_left();
+}
+
+#[test]
+fn a_branch_on_which_a_fork_works_is_one_branch_and_is_not_merged() {
+    let shop = shop();
+    let first = [write("a.txt", "half done\n"), text("written"), json!("turn")];
+    let script = [first.as_slice(), &[text("on it"), json!({ "sleep_ms": 600_000 })]].concat();
+    let agent = begun(&shop, "parent", &script);
+    assert_eq!(shop.end(&agent), "completed");
+    shop.grounds.run(&["fork", "parent", "--name", "kid", "go on"]).good();
+    let said = shop.wait("the fork", |event| event["content"] == "on it");
+    let busy = shop.grounds.run(&["merge", "parent"]);
+    assert!(
+        busy.code == Some(1) && busy.stderr.contains("kid, a fork of parent, is working on the branch"),
+        "{busy:?}"
+    );
+    assert!(busy.stderr.contains("`hatchery wait kid`") && busy.stderr.contains("`hatchery stop kid`"), "{busy:?}");
+    let busy = shop.grounds.run(&["merge", "kid"]);
+    assert!(
+        busy.code == Some(1) && busy.stderr.contains("kid, a fork of parent, is working on the branch"),
+        "{busy:?}"
+    );
+    let diff = shop.grounds.run(&["diff"]).good();
+    assert!(diff.contains("+half done"), "{diff}");
+    shop.grounds.run(&["kill", "kid"]).good();
+    assert_eq!(shop.end(said["agent"].as_str().unwrap()), "killed");
+    shop.grounds.run(&["merge", "parent"]).good();
     shop.expect_nothing_left();
 }
 

@@ -1,7 +1,8 @@
 //! Notifications, with a real command and a real receiver: what needs the user is told once, and only what the user wants to hear.
 
 use crate::support::daemon::{Grounds, wait_until};
-use serde_json::Value;
+use crate::support::workshop::Workshop;
+use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 
@@ -61,6 +62,26 @@ fn only_the_wanted_kinds_are_told() {
     assert_eq!(crashed.code, Some(1), "{crashed:?}");
     let notice = received(&listener);
     assert_eq!((&notice["kind"], &notice["title"]), (&"failure".into(), &"sailor ended: crashed".into()), "{notice}");
+}
+
+#[test]
+fn a_permission_is_a_kind_of_its_own() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let shop = Workshop::with(
+        &format!(
+            "harness = 'scripted'\nstop_grace_ms = 300\n[notify]\nwebhook = 'http://127.0.0.1:{port}/'\non = ['permission']\npace_ms = 0\n"
+        ),
+        Vec::new(),
+    );
+    shop.run(&[json!({ "text": "not worth a notice" })]);
+    let asks = json!({ "ask": { "name": "Bash", "input": { "command": "make" } } });
+    let agent = shop.run(&[asks]);
+    let notice = received(&listener);
+    assert_eq!((&notice["kind"], &notice["agent"]), (&"permission".into(), &agent.as_str().into()), "{notice}");
+    assert!(notice["text"].as_str().unwrap().contains("make"), "{notice}");
+    shop.stop(&agent);
+    shop.end(&agent);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Agents that run: real processes, held by launchers, supervised by a daemon that may be killed.
 
 mod acp;
+mod acp_broken;
 mod acp_codex;
 mod acp_killed;
 mod acp_node;

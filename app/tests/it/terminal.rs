@@ -2,7 +2,9 @@
 
 use super::support::tmux::Terminal;
 use super::support::workshop::Workshop;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
 
 fn named(workshop: &Workshop, name: &str, steps: &[Value]) -> String {
     let with = json!({ "script": workshop.script(steps), "stays": true });
@@ -32,6 +34,39 @@ fn one_talks_to_an_agent_and_leaves() {
     terminal.keys(&["C-d"]);
     let last = terminal.see("brings you back to weaver");
     assert!(last.contains("Nobody needs you"), "{last}");
+}
+
+#[test]
+fn editor_and_pager_get_the_terminal_and_give_it_back() {
+    let workshop = Workshop::open();
+    named(&workshop, "weaver", &[json!({ "text": "Two places fit." })]);
+    let editor = workshop.grounds.path().join("editor");
+    std::fs::write(&editor, "#!/bin/sh\nprintf 'and more' >> \"$1\"\n").unwrap();
+    std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let environment = format!("VISUAL={} PAGER=cat", editor.display());
+    let test = "editor_and_pager_get_the_terminal_and_give_it_back";
+    let Some(terminal) = Terminal::with_environment(&workshop.grounds, &environment, test) else { return };
+    terminal.see("Two places fit.");
+    terminal.text("A draft ");
+    for _ in 0..3 {
+        terminal.keys(&["C-x", "v"]);
+        terminal.see("and more");
+        // What it draws is whole, and keys arrive.
+        terminal.see("weaver");
+        terminal.keys(&["C-a", "C-k"]);
+        terminal.see("Say something to weaver");
+    }
+    terminal.keys(&["Escape"]);
+    terminal.see("Browse");
+    terminal.keys(&["v"]);
+    // Keys that are pressed while the pager has the terminal are the pager's.
+    terminal.see_that("in your pager", |screen| {
+        let is_back = screen.contains("in your pager");
+        if !is_back {
+            terminal.keys(&["C-x", "?"]);
+        }
+        is_back
+    });
 }
 
 #[test]
@@ -127,6 +162,35 @@ fn a_daemon_that_is_killed_comes_back_and_nothing_is_twice_or_missing() {
     terminal.see("You said: said while it was away");
     let screen = terminal.see("the very end");
     assert_eq!(count(&screen, "› said while it was away"), 1, "{screen}");
+    for number in 1..=40 {
+        assert_eq!(count(&screen, &format!("line {number} of the agent")), 1, "{number}: {screen}");
+    }
+}
+
+/// A daemon that hangs keeps its connections, so that nothing breaks off: its silence has to be noticed.
+#[test]
+fn a_daemon_that_hangs_is_told_and_nothing_is_twice_or_missing_when_it_goes_on() {
+    let workshop = Workshop::open();
+    let slowly: Vec<Value> = (1..=40)
+        .flat_map(|number| [json!({ "text": format!("line {number} of the agent") }), json!({ "sleep_ms": 50 })])
+        .collect();
+    named(&workshop, "weaver", &[slowly, vec![json!({ "text": "the very end" })]].concat());
+    let Some(terminal) = Terminal::open(&workshop.grounds, (80, 130), "a_daemon_that_hangs_is_told") else { return };
+    terminal.see("line 3 of");
+    let daemon = Pid::from_raw(i32::try_from(workshop.daemon_pid()).unwrap()).unwrap();
+    kill_process(daemon, Signal::STOP).unwrap();
+    terminal.text("said while it hung");
+    terminal.keys(&["Enter"]);
+    terminal.text("half a thou");
+    let screen = terminal.see("⊗ the daemon is away");
+    assert!(screen.contains("will be sent"), "{screen}");
+    assert!(screen.contains("❯ half a thou"), "{screen}");
+    assert!(screen.contains("Agents go on without it, and nothing that they say is lost."), "{screen}");
+    kill_process(daemon, Signal::CONT).unwrap();
+    terminal.see("You said: said while it hung");
+    let screen = terminal.see_that("the end", |screen| screen.contains("the very end") && !screen.contains("is away"));
+    assert_eq!(count(&screen, "› said while it hung"), 1, "{screen}");
+    assert!(screen.contains("❯ half a thou"), "{screen}");
     for number in 1..=40 {
         assert_eq!(count(&screen, &format!("line {number} of the agent")), 1, "{number}: {screen}");
     }

@@ -4,9 +4,9 @@ use crate::support::daemon::{Grounds, LOOK_AGAIN, PATIENCE, PROGRAM, wait_for_en
 use crate::support::repository::QUEST;
 use crate::support::runtime;
 use hatchery::folder_watch::FolderWatcher;
-use hatchery::held_process::{HeldProcess, ProcessState};
+use hatchery::held_process::{HeldProcess, ProcessState, millis};
 use hatchery::processes;
-use hatchery::run_folder::{ATTEMPT_MARK, LAUNCHER_MARK, RunFolder, Started};
+use hatchery::run_folder::{ATTEMPT_MARK, LAUNCHER_MARK, Launch, LaunchKind, RunFolder, Started};
 use hatchery::ward::{Ward, WardJob, WardResult, WardStatus, findings};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -105,6 +105,38 @@ fn green_is_an_exit_of_0() {
     assert_eq!(post.ward.output().unwrap(), format!("one\ntwo\nthree\n{}\n", place.display()));
     assert_eq!(post.ward.status().unwrap(), WardStatus::Ended(WardResult::Green));
     assert!(!fs::read_to_string(post.ward.path().join("launch.json")).unwrap().contains("PATH"));
+}
+
+/// The daemon holds the lock of the folder until its launcher is about to start. A child that the daemon forks at that moment, for git or
+/// for another agent, has a copy of the lock until it has become another program.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_launcher_waits_for_a_lock_that_is_about_to_be_released() {
+    let post = Post::new();
+    let WardJob { command, folder: place, env, .. } = post.job("echo done");
+    let folder = post.folder();
+    folder.create_for_ward().unwrap();
+    let copy = folder.lock().unwrap().unwrap();
+    let kind = LaunchKind::Ward { limit_ms: millis(PATIENCE), grace_ms: 100 };
+    let (first_lines, answers_awaited) = (Vec::new(), Vec::new());
+    let (program, args) = ("/bin/sh".into(), vec!["-c".into(), command]);
+    let launch = Launch { kind, program, args, env, folder: place, first_lines, answers_awaited };
+    folder.write_launch(&launch).unwrap();
+    let mut launcher = std::process::Command::new(PROGRAM);
+    let mut launcher = launcher.arg("launch").arg(post.ward.path()).spawn().unwrap();
+    let fds = format!("/proc/{}/fd", launcher.id());
+    let is_at_the_lock = |launcher: &mut std::process::Child| {
+        let open = fs::read_dir(&fds).into_iter().flatten().flatten();
+        let mut paths = open.filter_map(|fd| fs::read_link(fd.path()).ok());
+        let waits = paths.any(|path| path == post.ward.path().join("lock"));
+        assert_eq!(launcher.try_wait().unwrap(), None, "it has left, and nobody starts the process");
+        waits.then_some(())
+    };
+    wait_until("the launcher", || is_at_the_lock(&mut launcher));
+    drop(copy);
+    wait_until("the end", || folder.ended().unwrap());
+    assert_eq!(post.ward.output().unwrap(), "done\n");
+    assert!(launcher.wait().unwrap().success());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::support::program::write_program;
 use crate::support::repository::{Checkout, QUEST, read, write};
 use hatchery::project::Project;
-use hatchery::worktree::{Join, Place, Preparation, Repository, RescueName, Why, Worktree, WorktreeError};
+use hatchery::worktree::{Join, Preparation, Repository, RescueName, Why, Worktree, WorktreeError, WorktreeName};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -372,7 +372,7 @@ fn what_is_in_a_worktree_stays_when_it_is_asked_for_again() {
 fn a_folder_of_somebody_else_is_left_alone() {
     let checkout = Checkout::new();
     let repository = checkout.repository();
-    let step = repository.at(Place::step(QUEST, "one").unwrap());
+    let step = repository.at(WorktreeName::step(QUEST, "one").unwrap());
     write(step.top(), "mine.txt", "mine\n");
     let error = repository.isolate(QUEST, "one").unwrap_err();
     assert!(matches!(error, WorktreeError::InTheWay(_)), "{error}");
@@ -557,7 +557,7 @@ fn a_git_that_outlives_its_caller_is_waited_for() {
     let mut orphan = Command::new("sleep").arg("600").stdin(Stdio::from(lock)).spawn().unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| repository.isolate(QUEST, "one").unwrap());
-        let step = repository.at(Place::step(QUEST, "one").unwrap());
+        let step = repository.at(WorktreeName::step(QUEST, "one").unwrap());
         assert!(!step.top().exists());
         orphan.kill().unwrap();
         orphan.wait().unwrap();
@@ -643,7 +643,7 @@ fn a_kill_after_anything_that_git_does_costs_nothing() {
         assert_eq!(checkout.git_in(trunk.top(), &["status", "--porcelain"]), "", "killed at {at}");
         let log = checkout.git(&["log", "--first-parent", "--format=%s", &trunk.branch()]);
         assert_eq!(log, "Merge step one\nbegin", "killed at {at}");
-        let step = Place::step(QUEST, "one").unwrap();
+        let step = WorktreeName::step(QUEST, "one").unwrap();
         assert!(!repository.at(step.clone()).top().exists(), "killed at {at}");
         assert_eq!(checkout.git(&["branch", "--list", &step.branch()]), "", "killed at {at}");
         assert_eq!(names(&repository), [format!("{QUEST}/one/1")], "killed at {at}");

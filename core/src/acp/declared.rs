@@ -1,34 +1,52 @@
-//! What an agent declares: what it can do, in its answer to `initialize`, and which models it has, in its answer to the request that
+//! What an agent declares: which version it speaks and what it can do, in its answer to `initialize`, and which models it has, in its answer to the request that
 //! opens a session. Agents say the latter in two places, of which the options of the session are the newer one.
 
-use crate::harness::{Declared, ModelChoice};
-use crate::json_rpc::Message;
+use crate::harness::{Declared, ModelChoice, RepeatsHistory};
+use crate::json_rpc::RpcMessage;
 use crate::stream_json::fields::Fields;
 use crate::stream_json::object;
+use serde_json::value::RawValue;
 
+/// The version that we ask for and understand.
+pub const PROTOCOL_VERSION: u32 = 1;
 /// How many models are named when the one that was asked for is not among them.
 const MAX_NAMED: usize = 20;
 /// The option of a session that is its model.
 const OPTION: &str = "model";
 
-/// What an agent can do, if this line is its answer to `initialize`. Its models are known when a session is open.
-pub fn declared(line: &str) -> Option<Declared> {
+/// What an agent can do, or why it cannot be used, if this line is its answer to `initialize`. Its models are known when a session is
+/// open.
+pub fn declared(line: &str) -> Option<Result<Declared, String>> {
     let line = object(line).ok()??;
-    match Message::of(&line)? {
-        Message::Answer { id, result: Some(result), .. } if id == "initialize" => Some(of_process(&result)),
-        Message::Answer { .. } | Message::Request { .. } | Message::Notification { .. } => None,
+    match RpcMessage::of(&line)? {
+        RpcMessage::Answer { id, result: Some(result), .. } if id == "initialize" => Some(of_process(&result)),
+        RpcMessage::Answer { .. } | RpcMessage::Request { .. } | RpcMessage::Notification { .. } => None,
     }
 }
 
-/// From the answer to `initialize`. What is not declared cannot be done.
-pub(super) fn of_process(answer: &Fields) -> Declared {
+/// From the answer to `initialize`. What is not declared cannot be done. An agent of another version would mean other things by the same
+/// words: in version 2 the answer to a message is not the end of its turn.
+pub(super) fn of_process(answer: &Fields) -> Result<Declared, String> {
+    if let Some(other) =
+        answer.raw("protocolVersion").map(RawValue::get).filter(|it| *it != PROTOCOL_VERSION.to_string())
+    {
+        return Err(format!("it speaks version {other} of ACP, and Hatchery speaks version {PROTOCOL_VERSION}"));
+    }
     let can = answer.object("agentCapabilities");
     let sessions = can.as_ref().and_then(|can| can.object("sessionCapabilities"));
-    Declared {
-        resumes: can.as_ref().is_some_and(|can| can.flag("loadSession")),
-        forks: sessions.is_some_and(|sessions| sessions.object("fork").is_some()),
+    let has = |name: &str| sessions.as_ref().is_some_and(|sessions| sessions.object(name).is_some());
+    // `session/load` repeats the history, `session/resume` does not.
+    let (loads, resumes) = (can.as_ref().is_some_and(|can| can.flag("loadSession")), has("resume"));
+    Ok(Declared {
+        resumes: loads || resumes,
+        forks: has("fork"),
         model_choice: ModelChoice::Never,
-    }
+        repeats_history: match (loads, resumes) {
+            (true, true) => RepeatsHistory::OnRequest,
+            (false, true) => RepeatsHistory::Never,
+            (_, false) => RepeatsHistory::Always,
+        },
+    })
 }
 
 /// How an open session is told its model.

@@ -45,7 +45,7 @@ pub(super) fn asked(
     let name = call.map_or_else(|| method.to_owned(), |call| call.name.clone());
     PermissionRequest {
         request: json!([id, allow, reject, known]).to_string(),
-        access: call.map(access).unwrap_or_default(),
+        access: if known { call.map(access).unwrap_or_default() } else { Access::NotOffered },
         tool: own_tool(&name).unwrap_or(&name).to_owned(),
         tool_use: params.object("toolCall").and_then(|call| call.text("toolCallId")),
         input: call.map_or_else(|| "{}".to_owned(), ToolCall::shown_input),

@@ -7,7 +7,7 @@ use crate::harness::WaitingMessage;
 use crate::stream_json::fields::Fields;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Replay {
+pub(super) struct SessionReplay {
     waiting: Option<WaitingMessage>,
     /// The message of the user at the end of what was repeated so far. None when the agent has said or done something after it.
     last: Option<UserMessage>,
@@ -20,7 +20,7 @@ struct UserMessage {
     text: String,
 }
 
-impl Replay {
+impl SessionReplay {
     pub fn new(waiting: Option<WaitingMessage>) -> Self {
         Self { waiting, last: None }
     }

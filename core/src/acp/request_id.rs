@@ -4,11 +4,15 @@
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequestId {
+pub enum AcpRequestId {
     Initialize,
     NewSession,
     /// The answer does not name the session, so the id does.
     LoadSession(String),
+    /// The same, for a session whose history is not repeated.
+    ResumeSession(String),
+    /// Whether all of the loaded history was repeated. Some agents answer `session/load` before that.
+    HistoryRepeated(String),
     /// By the session that is copied.
     ForkSession(String),
     /// The model that the session is to use.
@@ -18,11 +22,13 @@ pub enum RequestId {
 }
 
 const LOAD: &str = "session/load:";
+const RESUME: &str = "session/resume:";
+const REPEATED: &str = "history:";
 const FORK: &str = "session/fork:";
 const MODEL: &str = "model:";
 const SAY: &str = "say:";
 
-impl RequestId {
+impl AcpRequestId {
     pub fn read(id: &str) -> Option<Self> {
         let after = |prefix: &str| id.strip_prefix(prefix).map(str::to_owned);
         match id {
@@ -30,6 +36,8 @@ impl RequestId {
             "session/new" => Some(Self::NewSession),
             _ => after(LOAD)
                 .map(Self::LoadSession)
+                .or_else(|| after(RESUME).map(Self::ResumeSession))
+                .or_else(|| after(REPEATED).map(Self::HistoryRepeated))
                 .or_else(|| after(FORK).map(Self::ForkSession))
                 .or_else(|| after(MODEL).map(Self::ChooseModel))
                 .or_else(|| after(SAY).map(Self::Say)),
@@ -37,12 +45,14 @@ impl RequestId {
     }
 }
 
-impl fmt::Display for RequestId {
+impl fmt::Display for AcpRequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Initialize => f.write_str("initialize"),
             Self::NewSession => f.write_str("session/new"),
             Self::LoadSession(session) => write!(f, "{LOAD}{session}"),
+            Self::ResumeSession(session) => write!(f, "{RESUME}{session}"),
+            Self::HistoryRepeated(session) => write!(f, "{REPEATED}{session}"),
             Self::ForkSession(session) => write!(f, "{FORK}{session}"),
             Self::ChooseModel(model) => write!(f, "{MODEL}{model}"),
             Self::Say(message) => write!(f, "{SAY}{message}"),

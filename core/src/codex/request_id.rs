@@ -3,7 +3,7 @@
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequestId {
+pub enum CodexRequestId {
     Initialize,
     StartThread,
     ResumeThread,
@@ -19,7 +19,7 @@ pub enum RequestId {
 const SAY: &str = "say:";
 const INTERRUPT: &str = "interrupt:";
 
-impl RequestId {
+impl CodexRequestId {
     pub fn read(id: &str) -> Option<Self> {
         if let Some(message) = id.strip_prefix(SAY) {
             return Some(Self::Say(message.to_owned()));
@@ -33,7 +33,7 @@ impl RequestId {
     }
 }
 
-impl fmt::Display for RequestId {
+impl fmt::Display for CodexRequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Initialize => f.write_str("initialize"),

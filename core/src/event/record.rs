@@ -155,10 +155,24 @@ impl Noun {
             "mail_sent" | "mail_delivered" | "mail_read" => Self::Mail,
             "question_asked" | "question_answered" | "question_withdrawn" => Self::Question,
             "budget_set" => Self::Budget,
-            "seats_opened" | "seats_closing" | "seat_lead_named" | "seats_summoned" | "seat_registered"
-            | "seats_reported" | "seats_waking" | "seat_expired" | "seat_wake_expired" | "seat_imported"
-            | "seat_addressed" | "seat_lead_awaited" | "seat_filled" | "seat_spoken_for" | "marker_rejected"
-            | "artifact_written" | "inbox_reply_taken" => Self::Seat,
+            "seats_opened"
+            | "seats_closing"
+            | "seat_lead_named"
+            | "seats_summoned"
+            | "seat_registered"
+            | "seats_reported"
+            | "seats_waking"
+            | "seat_expired"
+            | "seat_wake_expired"
+            | "seat_imported"
+            | "seat_addressed"
+            | "seat_lead_awaited"
+            | "seat_filled"
+            | "seat_spoken_for"
+            | "seat_message_relayed"
+            | "marker_rejected"
+            | "artifact_written"
+            | "inbox_reply_taken" => Self::Seat,
             "permission_rule_added" | "permission_rule_removed" => Self::Permission,
             "quest_created" | "quest_paused" | "quest_resumed" | "quest_abandoned" | "quest_completed"
             | "quest_budget_set" | "ward_changed" | "ward_removed" | "requirements_set" | "steps_planned" => {

@@ -1,8 +1,8 @@
 //! What can happen to seats: the nine fixed places for identities, and the conversation with their lead.
 
 use crate::run::RunSpec;
-use crate::seat::{ArtifactMeta, Document, Identity, Listed, Mode, Position};
-use crate::{AgentId, SessionId, Timestamp};
+use crate::seat::{ArtifactMeta, Identity, Listed, Mode, Position, SeatDocument};
+use crate::{AgentId, EventId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ pub enum SeatEvent {
     WakeExpired { position: Position },
     /// A document from elsewhere was merged into the seat. The document is the result.
     #[serde(rename = "seat_imported")]
-    Imported { document: Document },
+    Imported { document: SeatDocument },
     /// A person says something to an agent of a seat or to the lead. The message is the next event.
     #[serde(rename = "seat_addressed")]
     Addressed {
@@ -77,6 +77,15 @@ pub enum SeatEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         position: Option<Position>,
         speaker: String,
+    },
+    /// The agent of a seat has not read a message in its inbox file. The lead is asked to pass it on: the next event.
+    #[serde(rename = "seat_message_relayed")]
+    Relayed {
+        /// The lead.
+        agent: AgentId,
+        position: Position,
+        /// The message, which is in the history of the seat's agent.
+        message: EventId,
     },
     /// The lead was asked to pass a message on, and answers for the agent of this seat. Its words are the next event.
     #[serde(rename = "seat_spoken_for")]

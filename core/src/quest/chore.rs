@@ -123,7 +123,7 @@ fn at_chore<'a>(
 ) -> Result<(StepContext<'a>, AgentId), Refusal> {
     let at = StepContext::going(world, id, step_id)?;
     let is_at_it = matches!(&at.step.state, StepState::Running(now) if now == chore);
-    match at.last_hand().filter(|_| is_at_it) {
+    match at.last_agent().filter(|_| is_at_it) {
         Some((last, _)) => Ok((at, last)),
         None => Err(Refusal::StaleChore { step: step_id.clone() }),
     }

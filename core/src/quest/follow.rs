@@ -41,7 +41,7 @@ pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
     };
     let goes_on = NextAction::Resume { agent, role: role.clone() };
     let then = match signal {
-        Some(signal) => heed(&at, agent, role, signal),
+        Some(signal) => act_on_signal(&at, agent, role, signal),
         // It was called back by a pause, or a person had a word with it that was not about its step.
         None if recalled || !run.spec.signals => vec![at.queued(at.progress(), goes_on)],
         None => left(&at, agent, role, cause),
@@ -55,7 +55,7 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
     let goes_on = NextAction::Resume { agent, role: role.to_owned() };
     let ending = at.world.past_runs(agent).last().map(|(_, past)| past.detail.clone()).unwrap_or_default();
     match cause {
-        // It has forgotten too much to be resumed; one that begins with little knows where the work is.
+        // Its context is full. A fresh agent continues from the folder.
         Cause::PromptTooLong if progress.continuations < MAX_CONTINUATIONS => {
             let progress = StepProgress { continuations: progress.continuations + 1, ..progress };
             vec![at.queued(progress, NextAction::Begin { role: role.to_owned(), brief: words::lost_hand(None) })]
@@ -91,7 +91,7 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
 }
 
 /// What a signal leads to, now that the agent is gone.
-fn heed(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Signal) -> Vec<Event> {
+fn act_on_signal(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Signal) -> Vec<Event> {
     let progress = at.progress();
     let goes_on = NextAction::Resume { agent, role: role.to_owned() };
     match signal {

@@ -96,7 +96,7 @@ pub struct StepPlan {
     pub files_to_create: Vec<String>,
     #[serde(default, alias = "filesToModify")]
     pub files_to_modify: Vec<String>,
-    /// The observables that hold when it is complete.
+    /// The observables that are true when the step is complete.
     #[serde(default)]
     pub observables: Vec<String>,
 }
@@ -123,28 +123,28 @@ pub struct WorkPlan {
     pub steps: Vec<StepPlan>,
 }
 
-/// What is wanted, so that it can be looked at.
+/// The requirements of a quest: contexts, and facts that can be checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Requirements {
-    pub contexts: Vec<Context>,
+    pub contexts: Vec<QuestContext>,
     pub observables: Vec<Observable>,
 }
 
-/// Circumstances under which something is to be observed.
+/// A situation in which something is observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Context {
+pub struct QuestContext {
     pub id: String,
     pub description: String,
 }
 
-/// Something that can be observed when the quest is complete.
+/// A fact that can be observed when the quest is complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Observable {
     pub id: String,
-    /// The context that it is observed in.
+    /// The context in which the fact is observed.
     #[serde(default)]
     pub context: Option<String>,
     pub description: String,

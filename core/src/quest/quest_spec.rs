@@ -22,16 +22,16 @@ pub const MAX_WARD_BYTES: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QuestSpec {
-    /// What somebody wants.
+    /// What the quest is to achieve.
     pub request: String,
-    /// How many of its agents may be at work at once.
+    /// The number of slots: how many agents, wards and merges may work at the same time.
     pub slots: u32,
     /// How its agents are run.
     pub spec: RunSpec,
     #[serde(default)]
     pub ward: Option<WardSpec>,
     pub isolation: Isolation,
-    /// Whether a person has to agree to the plan before it is carried out.
+    /// Whether the user must approve the plan before it is carried out.
     #[serde(default)]
     pub approve_plan: bool,
     pub table: Table,
@@ -49,13 +49,13 @@ pub struct Start {
     pub complete: Vec<(StepId, String)>,
 }
 
-/// The command that says whether the work is good.
+/// The command that checks whether the work is good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WardSpec {
     pub command: String,
     pub limit_ms: u64,
-    /// What it was guessed from, when nobody named it.
+    /// The file from which the command was guessed, if the user gave no command.
     #[serde(default)]
     pub guessed_from: Option<String>,
 }

@@ -1,4 +1,6 @@
-//! What an agent says about its step: four signals, checked against who it is, what it may say and what it is at.
+//! What an agent says about its step: four signals, checked against who it is, what it may say and what it is at. A
+//! signal does not end the process: that leaves at the end of its turn, or is stopped when a deadline has passed. What the signal leads to is
+//! decided when the run is over ([`follow`](super::follow)).
 
 use super::{Assignment, StepId, StepState, Work, going};
 use crate::event::StepEvent;

@@ -47,8 +47,8 @@ impl<'a> StepContext<'a> {
     }
 
     /// Who worked on it last.
-    pub fn last_hand(&self) -> Option<(AgentId, String)> {
-        self.step.agents.last().map(|hand| (hand.agent, hand.role.clone()))
+    pub fn last_agent(&self) -> Option<(AgentId, String)> {
+        self.step.agents.last().map(|it| (it.agent, it.role.clone()))
     }
 
     pub fn queued(&self, progress: StepProgress, next: NextAction) -> Event {
@@ -111,7 +111,7 @@ impl<'a> StepContext<'a> {
 
     /// The agents of this step were denied tools, and perhaps have not worked, whatever they say.
     pub fn asks_about_denials(&self, progress: StepProgress, evidence: &str) -> Vec<Event> {
-        let Some((agent, role)) = self.last_hand() else { return vec![self.completed()] };
+        let Some((agent, role)) = self.last_agent() else { return vec![self.completed()] };
         let text = format!(
             "The agents of step `{}` were denied {} uses of tools, and {evidence}. Its last agent says: {} Allow more (`hatchery \
              permissions`) and answer `retry`, or answer something to say to it.",
@@ -140,7 +140,7 @@ impl<'a> StepContext<'a> {
 
     /// Asks for a person's consent to the plan that the last agent of this step has made or split anew.
     pub fn asks_consent(&self, progress: StepProgress) -> Vec<Event> {
-        let Some((agent, role)) = self.last_hand() else { return vec![self.completed()] };
+        let Some((agent, role)) = self.last_agent() else { return vec![self.completed()] };
         let (is_first, open) = (self.step.phase == Phase::Plan, self.quest.open);
         let plan = match is_first {
             true => format!("The plan has {} steps", self.quest.plans.len()),

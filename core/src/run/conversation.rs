@@ -27,6 +27,10 @@ pub struct Conversation {
     /// The turns of the harness session that it can be copied up to, by the last message of each.
     #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
     pub turns: OrdMap<EventId, String>,
+    /// The last delivery that waited when a process ended to which it could have been said. The process may have heard this one and
+    /// those before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub perhaps_heard: Option<EventId>,
 }
 
 /// How many turns are kept. A fork at an older one is told its history.
@@ -91,9 +95,29 @@ impl Conversation {
         self.unheard.iter().any(|delivery| delivery.what != DeliveryKind::Interrupt)
     }
 
+    /// A process is gone that everything that waits could have been said to.
+    pub(crate) fn lose_process(&mut self) {
+        self.perhaps_heard = self.unheard.get_max().map(|delivery| delivery.id).max(self.perhaps_heard);
+    }
+
+    /// Whether a process before may have heard what waits.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.oldest_words().is_some_and(|oldest| Some(oldest) <= self.perhaps_heard)
+    }
+
     /// The delivery that waits longest, interrupts aside.
     pub(crate) fn oldest_words(&self) -> Option<EventId> {
         self.unheard.iter().find(|delivery| delivery.what != DeliveryKind::Interrupt).map(|delivery| delivery.id)
+    }
+
+    /// Whether a message waits to be said to a process: by itself, or with all that was said before the run. `answered` is the
+    /// last event of its history that nobody said to it.
+    pub fn awaits(&self, message: EventId, answered: EventId) -> bool {
+        self.unheard.iter().any(|delivery| match delivery.what {
+            DeliveryKind::Message => delivery.id == message,
+            DeliveryKind::Briefing => (answered..delivery.id).contains(&message),
+            DeliveryKind::Nudge | DeliveryKind::Reminder | DeliveryKind::Interrupt => false,
+        })
     }
 
     /// Whether its process is to break off its turn.

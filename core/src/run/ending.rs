@@ -72,7 +72,7 @@ pub(crate) fn exited(
                 .unwrap_or_else(|| now.plus_ms(back_off(FIRST_PARK_MS, run.parks)));
             vec![Event::Run { of, what: RunEvent::Parked { cause, until: Some(until), detail } }]
         }
-        // To start it again would only make it take a turn for nothing; the next message does.
+        // It had finished: a restart would only cost a turn. The next message starts it.
         Cause::Crashed | Cause::LostWithMachine if run.attempt.had_finished() && !waits && !owes => {
             ended(cause, detail)
         }
@@ -90,11 +90,11 @@ pub(crate) fn exited(
         // It was let go because its money is used up, and has more to do: it waits for some.
         Cause::Completed if owes => vec![resumed],
         // Its turn was interrupted for its budget.
-        Cause::UserEnded if run.attempt.cut_short => vec![resumed],
+        Cause::UserEnded if run.attempt.budget.is_cut_short() => vec![resumed],
         // Something was said to it while it was leaving.
         Cause::Completed | Cause::UserEnded if waits => vec![resumed],
         // It was to stay, and was sent away because nothing more may be begun.
-        Cause::Completed | Cause::UserEnded if run.attempt.held && run.spec.stays => {
+        Cause::Completed | Cause::UserEnded if run.attempt.budget.is_used_up() && run.spec.stays => {
             match budget::over(world, of.agent, now) {
                 Some(over) => budget::park(world, of.agent, run, over),
                 None => ended(cause, detail),
@@ -138,14 +138,14 @@ pub(crate) fn unreachable(world: &World, of: AttemptId) -> Result<Vec<Event>, Re
 fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool) -> (Cause, String) {
     let (cause, detail) = match run.attempt.outcome.cause(exit, evidence) {
         // One that was to stay has no reason to leave, unless its budget is used up. Then it was told to, and ended if it did not.
-        (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) && !run.attempt.held => {
+        (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) && !run.attempt.budget.is_used_up() => {
             let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };
             (cause, format!("It ended between two turns ({exit}). Say something to it, and it goes on."))
         }
-        (Cause::Completed, _) if owes && !run.attempt.held => {
+        (Cause::Completed, _) if owes && !run.attempt.budget.is_used_up() => {
             (Cause::Crashed, format!("It ended without `signal-back` ({exit})."))
         }
-        // Started again for that, it would never come to an end.
+        // Counted as a crash, so that the retries are bounded.
         (Cause::Completed | Cause::UserEnded, _) if waits && !run.attempt.heard => {
             (Cause::Crashed, format!("It ended without having heard what was said to it ({exit})."))
         }
@@ -164,5 +164,5 @@ fn back_off(first_ms: u64, times: u32) -> u64 {
 /// How long to wait after a crash, or after an end without a signal that was owed. One that was at work goes on at once; what ends before that,
 /// or again, would likely do it again.
 fn crash_pause(run: &Run) -> Option<u64> {
-    (run.crashes > 0 || !run.attempt.started).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
+    (run.crashes > 0 || !run.attempt.has_started()).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
 }

@@ -6,7 +6,7 @@ use crate::agent::{Lifecycle, living};
 use crate::event::{AgentEvent, MessageEvent, RunEvent};
 use crate::harness::{Capabilities, ModelChoice};
 use crate::history::{TURN_INTERRUPTED, said};
-use crate::output::{Denial, Output, TurnEnd, TurnResult};
+use crate::output::{Denial, FailureKind, Output, TurnEnd, TurnResult};
 use crate::usage::Meter;
 use crate::{Event, EventId, MessageKind, Refusal, Timestamp, World, budget, permission};
 
@@ -20,6 +20,9 @@ const MAX_OVERSPENT: u32 = 5;
 /// For a run that asks for a model.
 const MODEL_NOT_TOLD: &str =
     "This agent program cannot be told which model to use. It uses the model of its own settings.";
+
+/// For a turn that a harness cancelled by itself.
+const CANCELLED_BY_NOBODY: &str = "its turn was cancelled, and nobody had asked for that";
 
 /// Takes in what a process said, from one place in its output to another: exactly once, because the place is part of it.
 pub(crate) fn take_output(
@@ -59,7 +62,7 @@ pub(crate) fn take_output(
     }
     events = crate::seat::spoken_for(world, agent, events);
     if living(world, agent).is_ok() {
-        events.extend(crate::seat::heed(world, agent, outputs.iter().filter_map(words), now));
+        events.extend(crate::seat::take_reports(world, agent, outputs.iter().filter_map(words), now));
         events.extend(crate::seat::artifacts(world, agent, outputs));
     }
     if listener.more != 0 && !stopping && budget::over_by(world, agent, listener.more, now).is_some() {
@@ -94,7 +97,7 @@ impl<'a> Listener<'a> {
             conversation: conversation.cloned().unwrap_or_default(),
             meter: run.attempt.meter,
             capabilities: run.attempt.capabilities,
-            started: run.attempt.started,
+            started: run.attempt.has_started(),
             stopping: matches!(run.state, RunState::Stopping { .. }),
             in_turn: run.attempt.in_turn,
             more: 0,
@@ -193,9 +196,10 @@ impl<'a> Listener<'a> {
     /// the model after that, is stopped.
     fn over_budget(&self) -> Vec<Event> {
         let event = |what| Event::Run { of: self.of, what };
-        let cuts_short = self.in_turn && !self.run.attempt.cut_short;
-        let reached = (!self.run.attempt.held || cuts_short).then(|| event(RunEvent::BudgetReached));
-        let goes_on = self.run.attempt.held && self.run.attempt.overspent >= MAX_OVERSPENT;
+        let budget = self.run.attempt.budget;
+        let cuts_short = self.in_turn && !budget.is_cut_short();
+        let reached = (!budget.is_used_up() || cuts_short).then(|| event(RunEvent::BudgetReached));
+        let goes_on = budget.calls_since() >= MAX_OVERSPENT;
         let act = match self.in_turn {
             false => None,
             true if goes_on || !self.run.attempt.capabilities.interrupts => {
@@ -207,8 +211,20 @@ impl<'a> Listener<'a> {
         reached.into_iter().chain(act).collect()
     }
 
+    /// A harness that is killed may still say that its turn was cancelled. Without echoes, an interrupt waits until its turn is over, so
+    /// it is known whether there was one. A denial also ends the turn of some programs, unless they ask for something else after it.
+    fn is_interrupted_by_nobody(&self, end: &TurnEnd) -> bool {
+        let explained = self.conversation.is_interrupted() || self.run.attempt.denied_last() || self.stopping;
+        end.result == TurnResult::Interrupted && !self.capabilities.echoes_messages && !explained
+    }
+
     fn turn_ends(&mut self, end: &TurnEnd) -> Vec<Event> {
         let of = self.of;
+        let failed = TurnResult::Failed { kind: FailureKind::Other, detail: CANCELLED_BY_NOBODY.to_owned() };
+        let end = &match self.is_interrupted_by_nobody(end) {
+            true => TurnEnd { result: failed, ..end.clone() },
+            false => end.clone(),
+        };
         let (spent, metered) = self.conversation.take(end, &mut self.meter);
         self.more += i128::from(spent.cost.nanodollars) - i128::from(metered.cost.nanodollars);
         self.in_turn = false;

@@ -1,7 +1,7 @@
 //! How the session of an agent's next process is opened: its own goes on, its parent's is copied, or a new one begins.
 
-use super::HarnessSession;
-use crate::harness::{Capabilities, Opening};
+use super::{Conversation, HarnessSession};
+use crate::harness::{Capabilities, Opening, RepeatsHistory};
 use crate::{AgentId, World};
 
 /// The conversation of the agent that this one was forked from, while it is exactly what was inherited: it can be copied.
@@ -32,9 +32,15 @@ fn inherited_turn(world: &World, agent: AgentId) -> Option<(&HarnessSession, &st
 pub fn opening(world: &World, agent: AgentId, capabilities: Capabilities) -> Opening {
     let Some(run) = world.run(agent) else { return Opening::New };
     let is_here = |it: &&HarnessSession| it.harness == run.spec.harness && it.host == run.spec.host;
-    let own = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
+    let conversation = world.conversation(agent);
+    let own = conversation.and_then(|conversation| conversation.harness_session.as_ref());
     if let Some(own) = own.filter(is_here) {
-        return Opening::Resume { session: own.session.clone() };
+        let repeats_history = match own.capabilities.unwrap_or(capabilities).repeats_history {
+            RepeatsHistory::Always => true,
+            RepeatsHistory::OnRequest => conversation.is_some_and(Conversation::is_unsure),
+            RepeatsHistory::Never => false,
+        };
+        return Opening::Resume { session: own.session.clone(), repeats_history };
     }
     // What its process has declared counts more than what is known of the harness.
     let is_here = |it: &&HarnessSession| is_here(it) && it.capabilities.unwrap_or(capabilities).forks;

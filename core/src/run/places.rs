@@ -2,8 +2,9 @@
 //!
 //! A run that is in its tool `wait` does nothing, and often waits for an agent below it. So it lends its place to one agent below it
 //! at a time; otherwise agents that fork and wait could take all places, and their children would never begin. A borrowed place can be
-//! lent again, [`MAX_LENDERS`] times. So agents that fork and wait without end have a bounded number of processes, too: each place stands
-//! for a chain of at most `MAX_LENDERS + 1` runs.
+//! lent again, [`MAX_LENDERS`] times. A run whose wait is over works again at once, beside the one that has borrowed its place; then
+//! nobody begins until fewer work than there are places. So agents that fork and wait without end have a bounded number of processes,
+//! too: never more than `MAX_LENDERS + 1` for each place.
 
 use super::Run;
 use crate::agent::ancestors;
@@ -23,6 +24,10 @@ pub struct Places<'a> {
     world: &'a World,
     /// How many are not taken.
     free: usize,
+    /// How many more may work: those that are not in their tool `wait`.
+    may_work: usize,
+    /// How many more may have a process.
+    may_live: usize,
     /// Those that could lend their places, and have not.
     lenders: BTreeSet<AgentId>,
 }
@@ -36,7 +41,9 @@ impl<'a> Places<'a> {
         let awaiting: BTreeSet<AgentId> = held.iter().map(|(_, agent)| *agent).filter(awaits_others).collect();
         let above = |agent: &AgentId| ancestors(world, *agent).filter(|it| awaiting.contains(it)).count();
         let lenders = awaiting.iter().copied().filter(|agent| above(agent) < MAX_LENDERS).collect();
-        let mut it = Self { world, free: places, lenders };
+        let may_work = places.saturating_sub(held.len() - awaiting.len());
+        let may_live = places.saturating_mul(MAX_LENDERS + 1).saturating_sub(held.len());
+        let mut it = Self { world, free: places, may_work, may_live, lenders };
         // The deepest first: each borrows from the nearest that lends.
         held.sort_unstable_by(|one, other| other.cmp(one));
         for (_, agent) in held {
@@ -49,17 +56,28 @@ impl<'a> Places<'a> {
 
     /// Whether nobody can begin.
     pub fn are_taken(&self) -> bool {
-        self.free == 0 && self.lenders.is_empty()
+        self.is_full() || (self.free == 0 && self.lenders.is_empty())
     }
 
     /// Gives an agent a place, if there is one for it.
     pub fn take(&mut self, agent: AgentId) -> bool {
-        if self.borrow(agent) {
-            return true;
+        if self.is_full() {
+            return false;
         }
-        let is_free = self.free > 0;
-        self.free -= usize::from(is_free);
-        is_free
+        if !self.borrow(agent) {
+            if self.free == 0 {
+                return false;
+            }
+            self.free -= 1;
+        }
+        self.may_work -= 1;
+        self.may_live -= 1;
+        true
+    }
+
+    /// Whether as many work or have processes as may.
+    fn is_full(&self) -> bool {
+        self.may_work == 0 || self.may_live == 0
     }
 
     fn borrow(&mut self, agent: AgentId) -> bool {

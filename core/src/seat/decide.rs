@@ -3,7 +3,7 @@
 use super::payload::escape_text;
 use super::words::tell_lead;
 use super::{
-    Document, Identity, MAX_SOUL_BYTES, MAX_TRAIT_BYTES, Mode, Position, Seat, SeatRefusal, SeatState, WAKE_MS,
+    Identity, MAX_SOUL_BYTES, MAX_TRAIT_BYTES, Mode, Position, Seat, SeatDocument, SeatRefusal, SeatState, WAKE_MS,
 };
 use crate::agent::{self, Birth, Lifecycle, Origin, living};
 use crate::event::{AgentEvent, Egg, SeatEvent, WakeOrder, Waking};
@@ -270,19 +270,18 @@ pub(super) fn registered(
         None => newcomer(world, position, Some(&name), now),
         Some(_) => Vec::new(),
     };
-    let lifecycle = agent.and_then(|agent| world.agent(agent)).map(|it| it.lifecycle);
-    let agent_events = agent.into_iter().flat_map(|agent| {
-        let hatched = matches!(lifecycle, Some(Lifecycle::Hatching { .. })).then_some(AgentEvent::Hatched);
-        [AgentEvent::Renamed { name: Some(name.clone()) }]
-            .into_iter()
-            .chain(hatched)
-            .map(move |what| Event::Agent { agent, what })
-            .collect::<Vec<_>>()
-    });
-    let agent_events: Vec<Event> = agent_events.collect();
+    let agent_events = agent.map(|agent| named(world, agent, &name)).unwrap_or_default();
     // The seat first: once it has a name, its agent may hatch.
     let registered = Event::Seat(SeatEvent::Registered { position, identity });
     Ok([registered].into_iter().chain(agent_events).chain(newcomer).collect())
+}
+
+/// An agent of a seat has got its name. If it was hatching, it has hatched.
+pub(super) fn named(world: &World, agent: AgentId, name: &str) -> Vec<Event> {
+    let hatches = world.agent(agent).is_some_and(|it| matches!(it.lifecycle, Lifecycle::Hatching { .. }));
+    let hatched = hatches.then_some(AgentEvent::Hatched);
+    let renamed = AgentEvent::Renamed { name: Some(name.to_owned()) };
+    [renamed].into_iter().chain(hatched).map(|what| Event::Agent { agent, what }).collect()
 }
 
 /// An agent for a seat of the lead's team in which nobody is known. The lead has its process.
@@ -310,7 +309,7 @@ fn newcomer_id(world: &World, session: SessionId, position: Position) -> AgentId
 }
 
 /// Merges documents from elsewhere into the seats.
-pub(crate) fn import(world: &World, documents: &[Document]) -> Result<Vec<Event>, Refusal> {
+pub(crate) fn import(world: &World, documents: &[SeatDocument]) -> Result<Vec<Event>, Refusal> {
     for document in documents {
         if document.position == Position::LEAD {
             return Err(SeatRefusal::LeadSeat(document.position).into());

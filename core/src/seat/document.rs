@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatDocument))]
 #[serde(rename_all = "camelCase")]
-pub struct Document {
+pub struct SeatDocument {
     #[serde(rename = "gridPosition")]
     pub position: Position,
     /// How it was last known to be.
@@ -32,7 +32,7 @@ pub struct Document {
 pub struct Vital {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_alive_at: Option<Timestamp>,
-    pub status: Status,
+    pub status: SeatStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_session_id: Option<String>,
 }
@@ -42,7 +42,7 @@ pub struct Vital {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatStatus))]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum SeatStatus {
     Expired,
     Hatching,
     #[default]
@@ -83,7 +83,7 @@ pub struct Fields {
     pub face_variant: Option<FaceVariant>,
 }
 
-impl Status {
+impl SeatStatus {
     /// A stored status, or the old `hatching` flag, or nothing at all.
     pub fn read(status: Option<&str>, hatching: Option<bool>) -> Option<Self> {
         match (status, hatching) {
@@ -106,7 +106,7 @@ impl Status {
     }
 }
 
-impl From<SeatState> for Status {
+impl From<SeatState> for SeatStatus {
     fn from(state: SeatState) -> Self {
         match state {
             SeatState::Hatching { .. } => Self::Hatching,
@@ -117,7 +117,7 @@ impl From<SeatState> for Status {
     }
 }
 
-/// The newer one wins. The status comes last: a soul that arrives later may change it ([`Document::settled`]), and that must not
+/// The newer one wins. The status comes last: a soul that arrives later may change it ([`SeatDocument::settled`]), and that must not
 /// decide which of two reports is the newer one.
 impl Ord for Vital {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -132,7 +132,7 @@ impl PartialOrd for Vital {
     }
 }
 
-impl Document {
+impl SeatDocument {
     pub fn of(position: Position, seat: &Seat) -> Self {
         let vital = Vital {
             last_alive_at: seat.last_alive,
@@ -160,9 +160,9 @@ impl Document {
     pub fn seen_from_here(&self) -> Self {
         let succeeded = |born: &Born| born.fields.name.is_some() || born.soul.as_ref().is_some_and(|it| !it.is_empty());
         let status = match self.vital.status {
-            Status::Alive => Status::Sleeping,
-            Status::Hatching | Status::Expired if self.births.iter().any(succeeded) => Status::Sleeping,
-            other @ (Status::Hatching | Status::Sleeping | Status::Expired) => other,
+            SeatStatus::Alive => SeatStatus::Sleeping,
+            SeatStatus::Hatching | SeatStatus::Expired if self.births.iter().any(succeeded) => SeatStatus::Sleeping,
+            other @ (SeatStatus::Hatching | SeatStatus::Sleeping | SeatStatus::Expired) => other,
         };
         Self { vital: Vital { status, ..self.vital.clone() }, ..self.clone() }
     }
@@ -172,10 +172,10 @@ impl Document {
     pub fn settled(self) -> Self {
         let born = self.births.iter().any(|born| born.soul.as_ref().is_some_and(|soul| !soul.is_empty()));
         match self.vital.status {
-            Status::Hatching | Status::Expired if born => {
-                Self { vital: Vital { status: Status::Sleeping, ..self.vital.clone() }, ..self }
+            SeatStatus::Hatching | SeatStatus::Expired if born => {
+                Self { vital: Vital { status: SeatStatus::Sleeping, ..self.vital.clone() }, ..self }
             }
-            Status::Hatching | Status::Expired | Status::Sleeping | Status::Alive => self,
+            SeatStatus::Hatching | SeatStatus::Expired | SeatStatus::Sleeping | SeatStatus::Alive => self,
         }
     }
 
@@ -263,16 +263,16 @@ mod tests {
     }
 
     /// Documents as they are read: one birth each. Merged ones come from merging.
-    fn document() -> impl Strategy<Value = Document> {
-        let status = select(&[Status::Alive, Status::Sleeping, Status::Hatching, Status::Expired][..]);
+    fn document() -> impl Strategy<Value = SeatDocument> {
+        let status = select(&[SeatStatus::Alive, SeatStatus::Sleeping, SeatStatus::Hatching, SeatStatus::Expired][..]);
         (born(), moment(), status, word()).prop_map(|(born, last_alive_at, status, last_session_id)| {
             let vital = Vital { last_alive_at, status, last_session_id };
-            Document { position: Position::LEAD, vital, births: vec![born] }
+            SeatDocument { position: Position::LEAD, vital, births: vec![born] }
         })
     }
 
     /// A document that was merged with itself is in the form in which documents are compared.
-    fn plain(document: &Document) -> Document {
+    fn plain(document: &SeatDocument) -> SeatDocument {
         document.merge(document)
     }
 
@@ -299,7 +299,7 @@ mod tests {
         #[test]
         fn machines_agree(documents in proptest::collection::vec(document(), 1..6), order in proptest::collection::vec(0_usize..6, 0..20)) {
             let fold = |indices: Vec<usize>| {
-                indices.into_iter().map(|at| &documents[at % documents.len()]).fold(None, |merged: Option<Document>, next| {
+                indices.into_iter().map(|at| &documents[at % documents.len()]).fold(None, |merged: Option<SeatDocument>, next| {
                     Some(merged.map_or_else(|| plain(next), |merged| merged.merge(next)))
                 })
             };
@@ -321,9 +321,9 @@ mod tests {
         /// The same for whole machines: what a seat hands out after imports does not depend on their order.
         #[test]
         fn seats_agree(documents in proptest::collection::vec(document(), 1..6), order in proptest::collection::vec(0_usize..6, 0..12)) {
-            let documents: Vec<Document> = documents
+            let documents: Vec<SeatDocument> = documents
                 .into_iter()
-                .map(|it| Document { position: Position::new(3).unwrap(), ..it })
+                .map(|it| SeatDocument { position: Position::new(3).unwrap(), ..it })
                 .collect();
             let machine = |now, indices: Vec<usize>| {
                 let mut seats = Seats::default();
@@ -332,7 +332,7 @@ mod tests {
                         seats.apply(crate::EventId::START, now, &SeatEvent::Imported { document });
                     }
                 }
-                seats.iter().map(|(position, seat)| Document::of(position, seat).shared()).collect::<Vec<_>>()
+                seats.iter().map(|(position, seat)| SeatDocument::of(position, seat).shared()).collect::<Vec<_>>()
             };
             // Their clocks differ, and what they say about the past does not.
             let here = machine(Timestamp(9), (0..documents.len()).collect());
@@ -340,30 +340,30 @@ mod tests {
             prop_assert_eq!(&here, &there);
             for document in here {
                 let born = document.births.iter().any(|it| it.soul.as_ref().is_some_and(|soul| !soul.is_empty()));
-                prop_assert!(!born || document.vital.status == Status::Sleeping, "a soul can always be woken");
+                prop_assert!(!born || document.vital.status == SeatStatus::Sleeping, "a soul can always be woken");
             }
         }
     }
 
     #[test]
     fn a_status_is_read_as_it_was_meant() {
-        assert_eq!(Status::read(None, None), Some(Status::Sleeping));
-        assert_eq!(Status::read(None, Some(true)), Some(Status::Hatching));
-        assert_eq!(Status::read(None, Some(false)), Some(Status::Sleeping));
-        assert_eq!(Status::read(Some("unknown"), None), Some(Status::Sleeping));
-        assert_eq!(Status::read(Some("alive"), Some(true)), Some(Status::Alive));
-        assert_eq!(Status::read(Some("dreaming"), None), None);
+        assert_eq!(SeatStatus::read(None, None), Some(SeatStatus::Sleeping));
+        assert_eq!(SeatStatus::read(None, Some(true)), Some(SeatStatus::Hatching));
+        assert_eq!(SeatStatus::read(None, Some(false)), Some(SeatStatus::Sleeping));
+        assert_eq!(SeatStatus::read(Some("unknown"), None), Some(SeatStatus::Sleeping));
+        assert_eq!(SeatStatus::read(Some("alive"), Some(true)), Some(SeatStatus::Alive));
+        assert_eq!(SeatStatus::read(Some("dreaming"), None), None);
     }
 
     #[test]
     fn the_newer_report_wins_for_the_status_and_the_soul_stays() {
-        let document = |at, status, soul: Option<&str>| Document {
+        let document = |at, status, soul: Option<&str>| SeatDocument {
             position: Position::LEAD,
             vital: Vital { last_alive_at: Some(Timestamp(at)), status, last_session_id: None },
             births: vec![Born { soul: soul.map(Arc::from), fields: Fields::default() }],
         };
-        let merged = document(1, Status::Alive, Some("mine")).merge(&document(2, Status::Sleeping, None));
-        assert_eq!(merged.vital.status, Status::Sleeping);
+        let merged = document(1, SeatStatus::Alive, Some("mine")).merge(&document(2, SeatStatus::Sleeping, None));
+        assert_eq!(merged.vital.status, SeatStatus::Sleeping);
         assert_eq!(merged.born().and_then(|born| born.soul.as_deref()), Some("mine"));
     }
 }

@@ -4,6 +4,7 @@
 //! follow it. A marker that cannot be read is a problem that is reported, never silence.
 
 use super::{FaceVariant, Identity, Listed, ListedStatus, Position};
+use crate::agent::check_name;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -26,7 +27,7 @@ pub enum Marker {
         position: Option<Position>,
         identity: Identity,
     },
-    Status {
+    SeatStatus {
         agents: Vec<Listed>,
         /// Whether every entry could be read. The others are problems of their own.
         whole: bool,
@@ -63,7 +64,9 @@ impl Fence {
         let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let rest = text.trim_start_matches(mark);
         let length = text.len() - rest.len();
-        (length >= 3).then(|| Self { mark, length, bare: rest.trim().is_empty() })
+        // A line such as ```x``` is code within the line, and opens nothing.
+        let is_inline = mark == '`' && rest.contains('`');
+        (length >= 3 && !is_inline).then(|| Self { mark, length, bare: rest.trim().is_empty() })
     }
 
     /// By as many of the same marks or more, with nothing after them.
@@ -129,7 +132,7 @@ fn look_through(text: &str, extent: Extent) -> Scanned {
                     break;
                 }
                 let is_status = |found: &Result<Marker, MarkerProblem>| match found {
-                    Ok(Marker::Status { .. }) => true,
+                    Ok(Marker::SeatStatus { .. }) => true,
                     Ok(Marker::Registered { .. }) => false,
                     Err(_) => name == STATUS,
                 };
@@ -167,7 +170,8 @@ fn read(name: &str, text: &str) -> Reading {
     let body = &text[name.len()..];
     let start = body.len() - body.trim_start_matches([' ', '\t']).len();
     // An object may also begin on the next line.
-    let start = match body[start..].strip_prefix('\n').map(str::trim_start) {
+    let next_line = body[start..].strip_prefix('\n').or_else(|| body[start..].strip_prefix("\r\n"));
+    let start = match next_line.map(str::trim_start) {
         Some(next) if next.starts_with('{') => body.len() - next.len(),
         _ => start,
     };
@@ -264,10 +268,20 @@ fn status(value: Value) -> Vec<Result<Marker, String>> {
         Err(error) => return vec![Err(format!("it is not a report: {error}"))],
     };
     let listed = |entry: Entry| Listed { position: entry.grid_position, name: entry.name, status: entry.status };
-    let (mut agents, mut problems) = (Vec::new(), Vec::new());
+    let (mut agents, mut problems, mut misnamed) = (Vec::new(), Vec::new(), Vec::new());
     for (number, entry) in (1..).zip(given.agents.into_iter().take(MAX_ENTRIES)) {
         match serde_json::from_value(entry) {
-            Ok(entry) => agents.push(listed(entry)),
+            Ok(entry) => {
+                let entry = listed(entry);
+                // Whoever it is, the seat counts. A name that cannot be one must not stand in the way of the next wake.
+                match check_name(entry.name.as_deref()) {
+                    Ok(()) => agents.push(entry),
+                    Err(refusal) => {
+                        misnamed.push(Err(format!("the name in entry {number} of the report is not used: {refusal}")));
+                        agents.push(Listed { name: None, ..entry });
+                    }
+                }
+            }
             Err(error) => problems.push(Err(format!("entry {number} of the report cannot be read: {error}"))),
         }
     }
@@ -275,7 +289,7 @@ fn status(value: Value) -> Vec<Result<Marker, String>> {
         return problems;
     }
     let whole = problems.is_empty();
-    [Ok(Marker::Status { agents, whole })].into_iter().chain(problems).collect()
+    [Ok(Marker::SeatStatus { agents, whole })].into_iter().chain(problems).chain(misnamed).collect()
 }
 
 /// The longest beginning of a text within a limit that does not cut a character.
@@ -291,7 +305,7 @@ mod tests {
     fn alive(positions: &[u64]) -> Marker {
         let listed =
             |at: &u64| Listed { position: Position::new(*at).unwrap(), name: None, status: ListedStatus::Alive };
-        Marker::Status { agents: positions.iter().map(listed).collect(), whole: true }
+        Marker::SeatStatus { agents: positions.iter().map(listed).collect(), whole: true }
     }
 
     fn found(text: &str) -> Vec<Marker> {
@@ -306,7 +320,7 @@ mod tests {
     fn a_marker_on_a_line_of_its_own() {
         let text = "Good morning.\n[AGENT_STATUS] {\"agents\":[{\"gridPosition\":3,\"name\":\"Lyra\",\"status\":\"idle\"}]}\nBye.";
         let scanned = scan(text);
-        let Ok(Marker::Status { agents, .. }) = &scanned.found[0] else { panic!("{scanned:?}") };
+        let Ok(Marker::SeatStatus { agents, .. }) = &scanned.found[0] else { panic!("{scanned:?}") };
         assert_eq!((agents[0].position.number(), agents[0].status), (3, ListedStatus::Idle));
         assert_eq!(scanned.shown, "Good morning.\nBye.");
     }
@@ -340,7 +354,35 @@ mod tests {
 
     #[test]
     fn after_a_fence_markers_count_again() {
-        assert_eq!(found("```\nx\n```\n[AGENT_STATUS] {\"agents\":[]}"), [alive(&[])]);
+        for before in ["```\nx\n```", "```x```", "```\nx\n```\r", "``` a ``` and ``` b ```", "~~~ `x`\n~~~"] {
+            assert_eq!(found(&format!("{before}\n[AGENT_STATUS] {{\"agents\":[]}}")), [alive(&[])], "{before}");
+        }
+    }
+
+    #[test]
+    fn lines_may_end_as_on_windows() {
+        let text = "Hello.\r\n[AGENT_STATUS]\r\n{\r\n\"agents\":[]\r\n}\r\nBye.\r\n";
+        assert_eq!((found(text), scan(text).shown.as_str()), (vec![alive(&[])], "Hello.\r\nBye.\r\n"));
+        let one_line = "[AGENT_STATUS] {\"agents\":[]}\r\nBye.";
+        assert_eq!((found(one_line), scan(one_line).shown.as_str()), (vec![alive(&[])], "Bye."));
+        let marker = text.find('[').unwrap();
+        for end in marker..text.find('}').unwrap() {
+            assert_eq!(shown_so_far(&text[..end]), "Hello.\r\n", "{:?}", &text[..end]);
+        }
+    }
+
+    /// The seat counts, and a name that cannot be one is told of.
+    #[test]
+    fn a_name_that_cannot_be_one_is_left_out_of_a_report() {
+        for name in ["", " Lyra", "human", "a\\nb", &"x".repeat(1_000)] {
+            let text = format!(
+                "[AGENT_STATUS] {{\"agents\":[{{\"gridPosition\":0,\"name\":\"{name}\"}},{{\"gridPosition\":2}}]}}"
+            );
+            let scanned = scan(&text);
+            let [Ok(status), Err(problem)] = &scanned.found[..] else { panic!("{scanned:?}") };
+            assert_eq!(*status, alive(&[0, 2]), "{name}");
+            assert!(problem.reason.contains("entry 1"), "{}", problem.reason);
+        }
     }
 
     #[test]
@@ -381,7 +423,7 @@ mod tests {
                     {\"gridPosition\":77},{\"gridPosition\":2,\"status\":\"idle\"}]}\nBye.";
         let scanned = scan(text);
         assert_eq!(scanned.shown, "Bye.");
-        let [Ok(Marker::Status { agents, whole: false }), Err(one), Err(two)] = &scanned.found[..] else {
+        let [Ok(Marker::SeatStatus { agents, whole: false }), Err(one), Err(two)] = &scanned.found[..] else {
             panic!("{scanned:?}")
         };
         assert_eq!(agents.iter().map(|listed| listed.position.number()).collect::<Vec<_>>(), [0, 2]);
@@ -411,7 +453,7 @@ mod tests {
         /// Nothing that was shown is ever taken away, wherever the text is cut.
         #[test]
         fn what_is_shown_only_grows(
-            text in "(\\[AGENT_STATUS\\]|\\[ACTION\\]|\\[AGENT_REGISTERED\\]|\\[A|\\{\"agents\":\\[\\]\\}|\\{|\\}|\"|\n|```|[a-zé ]){0,24}"
+            text in "(\\[AGENT_STATUS\\]|\\[ACTION\\]|\\[AGENT_REGISTERED\\]|\\[A|\\{\"agents\":\\[\\]\\}|\\{|\\}|\"|\n|\r\n|```|[a-zé ]){0,24}"
         ) {
             let whole = shown(&text).into_owned();
             let ends = (0..=text.len()).filter(|end| text.is_char_boundary(*end));

@@ -14,7 +14,7 @@ const LEFT_OUT: &str = "[…]";
 
 /// One thing that was said, and who said it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct SpeakerLine {
     pub speaker: String,
     pub text: String,
 }
@@ -31,7 +31,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    pub fn new(position: Position, seat: &Seat, said: &[Line], budget_chars: usize) -> Self {
+    pub fn new(position: Position, seat: &Seat, said: &[SpeakerLine], budget_chars: usize) -> Self {
         let identity = &seat.identity;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let mut payload = Self {
@@ -78,7 +78,7 @@ impl Payload {
 }
 
 /// The newest lines that fit. A line that does not fit alone keeps its end.
-fn transcript(said: &[Line], budget_chars: usize) -> String {
+fn transcript(said: &[SpeakerLine], budget_chars: usize) -> String {
     let mut kept: Vec<String> = Vec::new();
     let mut left = budget_chars;
     for line in said.iter().rev() {
@@ -129,8 +129,8 @@ mod tests {
     use crate::seat::{Identity, SeatState};
     use proptest::prelude::*;
 
-    fn line(speaker: &str, text: &str) -> Line {
-        Line { speaker: speaker.into(), text: text.into() }
+    fn line(speaker: &str, text: &str) -> SpeakerLine {
+        SpeakerLine { speaker: speaker.into(), text: text.into() }
     }
 
     fn seat(name: &str, soul: Option<&str>) -> Seat {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_newest_lines_are_kept() {
-        let said: Vec<Line> = (0..100).map(|at| line("a", &format!("line {at}"))).collect();
+        let said: Vec<SpeakerLine> = (0..100).map(|at| line("a", &format!("line {at}"))).collect();
         let payload = Payload::new(Position::LEAD, &seat("A", None), &said, 100);
         assert!(payload.transcript.ends_with("[a]: line 99"), "{}", payload.transcript);
         assert!(payload.transcript.starts_with(LEFT_OUT), "{}", payload.transcript);
@@ -189,7 +189,7 @@ mod tests {
         /// However long and however strange the words are: the budget holds, and no tag is closed from within.
         #[test]
         fn the_budget_holds(texts in proptest::collection::vec(".{0,80}", 0..20), budget in 10_usize..400) {
-            let said: Vec<Line> = texts.iter().map(|text| line("x", text)).collect();
+            let said: Vec<SpeakerLine> = texts.iter().map(|text| line("x", text)).collect();
             let payload = Payload::new(Position::LEAD, &seat("A", Some("s")), &said, budget);
             prop_assert!(payload.transcript.chars().count() <= budget + LEFT_OUT.chars().count() + 1);
             if let Some(last) = texts.last() {

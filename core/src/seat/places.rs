@@ -1,11 +1,11 @@
 //! All seats, and how events change them. Only [`Seats::apply`] and [`Seats::take`] change a seat.
 
 use super::{
-    Born, Document, Identity, Input, LeadCall, ListedStatus, Mode, Position, Seat, SeatState, next, session_uuid,
+    Born, Identity, Input, LeadCall, Listed, Mode, Position, Seat, SeatDocument, SeatState, next, session_uuid,
 };
 use crate::event::{SeatEvent, WakeOrder};
 use crate::run::RunSpec;
-use crate::seat::document::Status;
+use crate::seat::document::SeatStatus;
 use crate::seat::{HATCH_MS, SEATS};
 use crate::{AgentId, EventId, SessionId, Timestamp};
 use imbl::{OrdMap, OrdSet, Vector};
@@ -37,6 +37,11 @@ pub struct Seats {
     routes: OrdMap<EventId, Option<Position>>,
     /// The seat that the last message was for that the lead has heard. What the lead says next are the words of that seat.
     route: Option<Position>,
+    /// Up to where the agent of a seat has been told in another way what its inbox file may still have: the lead was asked to pass it
+    /// on, or a wake has told it.
+    told: OrdMap<Position, EventId>,
+    /// The seats whose agents leave their inbox files unread. Forgotten when the seat sleeps.
+    unread: OrdSet<Position>,
     /// The lead's next process, which waits for the end of the last one.
     lead_order: Option<Arc<(SessionId, RunSpec)>>,
     /// Tool calls of the lead without a result, the oldest first.
@@ -80,6 +85,16 @@ impl Seats {
     /// The seat for which the lead speaks: the last message that it has heard was to be passed on to that seat.
     pub fn route(&self) -> Option<Position> {
         self.route
+    }
+
+    /// Whether the agent of a seat was told a message that its inbox file may still have: through the lead, or by a wake.
+    pub fn was_told(&self, position: Position, message: EventId) -> bool {
+        self.told.get(&position).is_some_and(|last| *last >= message)
+    }
+
+    /// Whether the agent of a seat has left a message in its inbox file unread, so that the lead passes on what is said to it.
+    pub fn leaves_unread(&self, position: Position) -> bool {
+        self.unread.contains(&position)
     }
 
     /// The exit code of the lead's last process. None while it runs.
@@ -140,16 +155,16 @@ impl Seats {
     }
 
     /// What the seats' documents become with documents from elsewhere. Only those that change.
-    pub(crate) fn merged_with(&self, documents: &[Document]) -> Vec<Document> {
-        let mut merged: Vec<Document> = Vec::new();
-        for document in documents.iter().map(Document::seen_from_here) {
+    pub(crate) fn merged_with(&self, documents: &[SeatDocument]) -> Vec<SeatDocument> {
+        let mut merged: Vec<SeatDocument> = Vec::new();
+        for document in documents.iter().map(SeatDocument::seen_from_here) {
             match merged.iter_mut().find(|it| it.position == document.position) {
                 Some(known) => *known = known.merge(&document).settled(),
                 None => merged.push(document.shared().settled()),
             }
         }
         let changed = merged.into_iter().filter_map(|document| {
-            let own = self.seat(document.position).map(|seat| Document::of(document.position, seat).shared());
+            let own = self.seat(document.position).map(|seat| SeatDocument::of(document.position, seat).shared());
             let merged = own.as_ref().map_or_else(|| document.clone(), |own| own.merge(&document).settled());
             (own.as_ref() != Some(&merged)).then_some(merged)
         });
@@ -205,15 +220,15 @@ impl Seats {
             SeatEvent::Reported { agents, .. } => {
                 for position in Position::free() {
                     let listed = agents.iter().find(|listed| listed.position == position);
-                    let lives = listed.is_some_and(|listed| listed.status != ListedStatus::Shutdown);
-                    self.take(position, ts, if lives { Input::ReportedAlive } else { Input::ReportedGone });
-                    if let Some(name) = listed.and_then(|listed| listed.name.clone()) {
+                    let input = listed.map_or(Input::ReportedGone, Listed::input);
+                    self.take(position, ts, input);
+                    if let Some(name) = listed.and_then(Listed::chosen_name) {
                         // A report never replaces a name that was chosen.
                         self.change_known(position, |seat| {
-                            seat.identity.name.get_or_insert(name);
+                            seat.identity.name.get_or_insert_with(|| name.to_owned());
                         });
                     }
-                    if lives {
+                    if input != Input::ReportedGone {
                         self.alive(position, ts);
                     }
                 }
@@ -225,6 +240,9 @@ impl Seats {
                         false => Input::Reborn { until: waking.until },
                     };
                     self.fill(waking.position, waking.agent, ts, input);
+                    if waking.has_soul && waking.has_transcript {
+                        self.told.insert(waking.position, at);
+                    }
                     match &waking.order {
                         Some(order) => self.orders.insert(waking.position, Arc::new((**order).clone())),
                         None => self.orders.remove(&waking.position),
@@ -250,6 +268,13 @@ impl Seats {
                 if self.lead == Some(*agent) {
                     self.routes.insert(at.next(), *position);
                 }
+            }
+            SeatEvent::Relayed { agent, position, message } => {
+                if self.lead == Some(*agent) {
+                    self.routes.insert(at.next(), Some(*position));
+                }
+                self.told.insert(*position, *message);
+                self.unread.insert(*position);
             }
             SeatEvent::Closing { .. }
             | SeatEvent::SpokenFor { .. }
@@ -322,6 +347,9 @@ impl Seats {
         if let Some(state) = next(known.map(|seat| seat.state), input) {
             // A soul may arrive from elsewhere while somebody hatches. It can be woken, so the seat does not expire.
             let state = if state == SeatState::Expired && has_soul { SeatState::ASLEEP } else { state };
+            if state != SeatState::Alive {
+                self.unread.remove(&position);
+            }
             self.change(position, ts, |seat| seat.state = state);
         }
     }
@@ -342,15 +370,15 @@ impl Seats {
         });
     }
 
-    fn imported(&mut self, ts: Timestamp, document: &Document) {
+    fn imported(&mut self, ts: Timestamp, document: &SeatDocument) {
         let born = document.born().cloned().unwrap_or_default();
         let created = born.fields.created_at.unwrap_or(ts);
         let state = match document.vital.status {
             // It lives elsewhere, if at all. Here it can be woken.
-            Status::Alive | Status::Sleeping => SeatState::ASLEEP,
+            SeatStatus::Alive | SeatStatus::Sleeping => SeatState::ASLEEP,
             // A clock that is ahead must not keep the seat for longer than a birth takes.
-            Status::Hatching => SeatState::Hatching { until: created.min(ts).plus_ms(HATCH_MS) },
-            Status::Expired => SeatState::Expired,
+            SeatStatus::Hatching => SeatState::Hatching { until: created.min(ts).plus_ms(HATCH_MS) },
+            SeatStatus::Expired => SeatState::Expired,
         };
         self.change(document.position, ts, |seat| {
             // An agent that sits here keeps its soul. Otherwise the first birth is shown, on every machine the same.

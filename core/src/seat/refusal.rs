@@ -2,7 +2,7 @@
 
 use super::{MAX_SAID_CHARS, MAX_SOUL_BYTES, MAX_SPEAKER_BYTES, MAX_TRAIT_BYTES, Position};
 use crate::refusal::RefusalKind;
-use crate::{AgentId, SessionId};
+use crate::{AgentId, EventId, SessionId};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeatRefusal {
@@ -44,6 +44,8 @@ pub enum SeatRefusal {
     SpeakerTooLong { bytes: usize },
     #[error("there is no lead to pass the message on")]
     NoLead,
+    #[error("message {0} was passed on before, or told by a wake")]
+    Relayed(EventId),
     #[error("the reply was taken in before")]
     ReplyTaken,
     #[error("the soul of seat {0} has changed while the wake was prepared")]
@@ -62,6 +64,7 @@ impl SeatRefusal {
             | Self::NoLead
             | Self::Asleep(_)
             | Self::TeamManaged(_)
+            | Self::Relayed(_)
             | Self::ReplyTaken
             | Self::Changed(_) => RefusalKind::Untimely,
             Self::LeadSeat(_)
@@ -97,6 +100,7 @@ impl SeatRefusal {
             Self::SaidTooMuch { .. } => "said_too_much",
             Self::SpeakerTooLong { .. } => "speaker_too_long",
             Self::NoLead => "no_lead",
+            Self::Relayed(_) => "relayed",
             Self::ReplyTaken => "reply_taken",
             Self::Changed(_) => "seat_changed",
         }
@@ -123,7 +127,7 @@ impl SeatRefusal {
             Self::NothingSaid => "give the text of the message".into(),
             Self::SaidTooMuch { .. } => "put the text into a file and name the file".into(),
             Self::NoLead => "start the lead: `hatchery session start --lead`".into(),
-            Self::ReplyTaken => "nothing to do".into(),
+            Self::Relayed(_) | Self::ReplyTaken => "nothing to do".into(),
             Self::Changed(_) => "repeat the wake".into(),
         }
     }

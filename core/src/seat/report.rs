@@ -1,17 +1,17 @@
 //! What agents report about seats by markers, and what the daemon knows about the processes that it holds.
 
-use super::decide::{begin, enter, newcomer, register, registered, requested};
+use super::decide::{begin, enter, named, newcomer, register, registered, requested};
 use super::marker::{Marker, scan};
-use super::{Input, Listed, ListedStatus, Mode, Position, Seat, SeatRefusal, SeatState, Seats, next};
+use super::{Listed, ListedStatus, Mode, Position, Seat, SeatRefusal, SeatState, Seats, next};
 use crate::agent::{self, Lifecycle, living};
 use crate::event::{AgentEvent, SeatEvent, SessionEvent};
 use crate::outcome::Cause;
 use crate::run::{self, Run, RunState};
 use crate::session::EndReason;
-use crate::{AgentId, Event, Refusal, Timestamp, World};
+use crate::{AgentId, Event, Refusal, SessionId, Timestamp, World};
 
 /// Follows the markers in the words of an agent. Agents that sit in no seat have none.
-pub(crate) fn heed<'a>(
+pub(crate) fn take_reports<'a>(
     world: &World,
     agent: AgentId,
     texts: impl Iterator<Item = &'a str>,
@@ -20,6 +20,10 @@ pub(crate) fn heed<'a>(
     let seats = world.seats();
     let leads = seats.lead() == Some(agent);
     if !leads && seats.occupied_by(agent).is_none() {
+        return Vec::new();
+    }
+    // The last words of a process that led an earlier session. They are not about this one.
+    if seats.awaits(agent) {
         return Vec::new();
     }
     // Later markers of one text rest on what the earlier ones have changed.
@@ -52,7 +56,7 @@ fn word(marker: &Marker) -> String {
         Marker::Registered { identity, .. } => {
             format!("[AGENT_REGISTERED] {}", identity.name.as_deref().unwrap_or_default())
         }
-        Marker::Status { .. } => "[AGENT_STATUS]".into(),
+        Marker::SeatStatus { .. } => "[AGENT_STATUS]".into(),
     }
 }
 
@@ -66,6 +70,7 @@ fn follow_marker(
 ) -> Result<Vec<Event>, String> {
     let managed = seats.session().is_some_and(|open| open.mode == Mode::Lead);
     match (marker, leads) {
+        (_, true) if seats.session().is_none() => Err("the seats have no session".into()),
         (_, true) if !managed => Err("the daemon starts the processes of the seats itself and reports on them".into()),
         (Marker::Registered { position, identity }, false) => {
             // The copy of the seats knows what this text has registered already.
@@ -81,8 +86,8 @@ fn follow_marker(
             }
             registered(world, position, seats.seat(position), &identity, now).map_err(|refusal| refusal.to_string())
         }
-        (Marker::Status { .. }, false) => Err("only the lead reports on the seats".into()),
-        (Marker::Status { agents, whole }, true) => {
+        (Marker::SeatStatus { .. }, false) => Err("only the lead reports on the seats".into()),
+        (Marker::SeatStatus { agents, whole }, true) => {
             Ok(reported(world, seats, agent, if whole { agents } else { completed(seats, agents) }, now))
         }
     }
@@ -101,43 +106,27 @@ fn completed(seats: &Seats, agents: Vec<Listed>) -> Vec<Listed> {
     agents.into_iter().chain(unlisted).collect()
 }
 
-/// The lead's report, and what it means for the agents of the registry that have no process here.
+/// The lead's report, and what it means for the agents of the registry: one that hatches gets the name that it is listed with, and
+/// somebody in a seat in which nobody is known here gets an agent.
 fn reported(world: &World, seats: &Seats, lead: AgentId, agents: Vec<Listed>, now: Timestamp) -> Vec<Event> {
-    let lives = |position: Position| {
-        agents.iter().any(|listed| listed.position == position && listed.status != ListedStatus::Shutdown)
-    };
-    let session = seats.session().map(|open| open.id);
-    let follows = seats.iter().filter_map(|(position, seat)| {
-        let agent = seat.agent?;
-        // A process that the daemon holds says for itself whether it lives.
-        if world.run(agent).is_some() {
-            return None;
+    let mut follows = Vec::new();
+    for position in Position::free() {
+        let seat = seats.seat(position);
+        let Some(listed) = agents.iter().find(|listed| listed.position == position) else { continue };
+        if next(seat.map(|seat| seat.state), listed.input()) != Some(SeatState::Alive) {
+            continue;
         }
-        let what = match (world.agent(agent)?.lifecycle, lives(position)) {
-            (Lifecycle::Alive { .. }, false) => AgentEvent::Slept,
-            (Lifecycle::Sleeping, true) => AgentEvent::Woken { session },
-            (Lifecycle::Alive { .. }, true)
-            | (Lifecycle::Sleeping, false)
-            | (Lifecycle::Hatching { .. } | Lifecycle::Expired { .. } | Lifecycle::Dead { .. }, _) => return None,
-        };
-        Some(Event::Agent { agent, what })
-    });
-    let follows: Vec<Event> = follows.collect();
-    // Somebody is alive in a seat in which nobody is known here.
-    let is_new = |position: &Position| {
-        let after = |seat: &Seat| next(Some(seat.state), Input::ReportedAlive) == Some(SeatState::Alive);
-        lives(*position) && seats.seat(*position).is_none_or(|seat| seat.agent.is_none() && after(seat))
-    };
-    let newcomers: Vec<Event> = Position::free()
-        .filter(is_new)
-        .flat_map(|position| {
-            let listed = agents.iter().find(|listed| listed.position == position);
-            let own = seats.seat(position).and_then(Seat::called);
-            newcomer(world, position, own.or(listed.and_then(|listed| listed.name.as_deref())), now)
-        })
-        .collect();
+        let name = seat.and_then(Seat::called).or_else(|| listed.chosen_name());
+        match seat.and_then(|seat| seat.agent) {
+            None => follows.extend(newcomer(world, position, name, now)),
+            Some(agent) if seats.is_nameless(agent) => {
+                follows.extend(name.map(|name| named(world, agent, name)).into_iter().flatten())
+            }
+            Some(_) => {}
+        }
+    }
     let reported = Event::Seat(SeatEvent::Reported { by: Some(lead), agents });
-    [reported].into_iter().chain(follows).chain(newcomers).collect()
+    [reported].into_iter().chain(follows).collect()
 }
 
 /// What follows by itself: a lead or a wake that waited begins, a team without its lead ends, an egg without a process expires, and the
@@ -166,17 +155,15 @@ pub(crate) fn follow(world: &World) -> Vec<Event> {
     if let Some(egg) = seats.iter().find_map(|(_, seat)| lost_egg(world, seat)) {
         return agent::expire(world, egg);
     }
+    if let Some(open) = seats.session().filter(|open| open.mode == Mode::Lead) {
+        return team_follows(world, open.id);
+    }
     let waits = |position: Position| seats.orders().any(|(waiting, _)| waiting == position);
-    let lives = |position: Position, seat: &Seat| {
-        match (seat.state, seat.agent.and_then(|agent| world.run(agent))) {
-            // Managed by the lead: the lead says so.
-            (state, None) => state == SeatState::Alive,
-            (SeatState::Alive, Some(run)) => holds(run),
-            (SeatState::Sleeping { .. }, Some(run)) => {
-                matches!(run.state, RunState::Running { .. }) && !waits(position)
-            }
-            (SeatState::Hatching { .. } | SeatState::Expired, Some(_)) => false,
-        }
+    let lives = |position: Position, seat: &Seat| match (seat.state, seat.agent.and_then(|agent| world.run(agent))) {
+        (state, None) => state == SeatState::Alive,
+        (SeatState::Alive, Some(run)) => holds(run),
+        (SeatState::Sleeping { .. }, Some(run)) => matches!(run.state, RunState::Running { .. }) && !waits(position),
+        (SeatState::Hatching { .. } | SeatState::Expired, Some(_)) => false,
     };
     let differs = |(position, seat): (Position, &Seat)| match seat.state {
         SeatState::Alive => !lives(position, seat),
@@ -192,6 +179,32 @@ pub(crate) fn follow(world: &World) -> Vec<Event> {
     };
     let agents = seats.iter().filter_map(listed).collect();
     vec![Event::Seat(SeatEvent::Reported { by: None, agents })]
+}
+
+/// Where a lead manages the seats, its reports say who is alive. Without its process there is no team, and its next process has to
+/// report anew. The agents of the registry live and sleep with their seats.
+fn team_follows(world: &World, session: SessionId) -> Vec<Event> {
+    let seats = world.seats();
+    let has_process = seats.lead().and_then(|lead| world.run(lead)).is_some_and(|run| match run.state {
+        RunState::Spawned { .. } | RunState::Running { .. } | RunState::Stopping { .. } => true,
+        RunState::Starting | RunState::Parked { .. } | RunState::Ended { .. } => false,
+    });
+    if !has_process && seats.iter().any(|(_, seat)| seat.state == SeatState::Alive) {
+        return vec![Event::Seat(SeatEvent::Reported { by: None, agents: Vec::new() })];
+    }
+    let follows = seats.iter().find_map(|(_, seat)| {
+        // The last process of an earlier session may take its time to end.
+        let agent = seat.agent.filter(|agent| !world.run(*agent).is_some_and(Run::is_open))?;
+        let what = match (seat.state, world.agent(agent)?.lifecycle) {
+            (SeatState::Alive, Lifecycle::Sleeping) => AgentEvent::Woken { session: Some(session) },
+            (SeatState::Alive, Lifecycle::Alive { session: own }) if own != Some(session) => AgentEvent::Slept,
+            (SeatState::Sleeping { .. }, Lifecycle::Alive { .. }) => AgentEvent::Slept,
+            (SeatState::Alive | SeatState::Sleeping { .. }, _)
+            | (SeatState::Hatching { .. } | SeatState::Expired, _) => return None,
+        };
+        Some(Event::Agent { agent, what })
+    });
+    follows.into_iter().collect()
 }
 
 /// Who is alive, said again. Nothing changes by it.

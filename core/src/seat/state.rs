@@ -25,6 +25,8 @@ pub enum Input {
     /// A name and a soul arrived.
     Registered,
     ReportedAlive,
+    /// An authority reported it as alive, with a name.
+    ReportedByName,
     /// An authority reported, and the seat is not listed or is listed as shut down.
     ReportedGone,
     WakeBegun {
@@ -73,6 +75,8 @@ pub fn next(state: Option<SeatState>, input: Input) -> Option<SeatState> {
         (_, Input::Registered) => Some(Alive),
         // Eggs stay eggs when a report arrives in the middle of a summon: it cannot know them yet.
         (Some(Hatching { .. }), Input::ReportedAlive | Input::ReportedGone) => state,
+        // With a name it is no longer an egg, also if the name comes late.
+        (_, Input::ReportedByName) => Some(Alive),
         (None | Some(Alive | Sleeping { .. }), Input::ReportedAlive) => Some(Alive),
         (Some(Expired), Input::ReportedAlive) => Some(Expired),
         (Some(Alive), Input::ReportedGone) => Some(SeatState::ASLEEP),
@@ -131,10 +135,11 @@ mod tests {
     const RISING: SeatState = Sleeping { waking: Some(T) };
     const ASLEEP: SeatState = SeatState::ASLEEP;
 
-    const INPUTS: [Input; 9] = [
+    const INPUTS: [Input; 10] = [
         Input::Summoned { until: U },
         Input::Registered,
         Input::ReportedAlive,
+        Input::ReportedByName,
         Input::ReportedGone,
         Input::WakeBegun { until: U },
         Input::Reborn { until: U },
@@ -145,17 +150,17 @@ mod tests {
 
     /// One row for each state, one column for each input, in the order of `INPUTS`.
     #[rustfmt::skip]
-    const TABLE: [(Option<SeatState>, [Option<SeatState>; 9]); 6] = {
+    const TABLE: [(Option<SeatState>, [Option<SeatState>; 10]); 6] = {
         const NEW_EGG: SeatState = Hatching { until: U };
         const NEW_WAKE: SeatState = Sleeping { waking: Some(U) };
         [
-            //               summoned        registered   alive        gone          wake            reborn         session end   time up        gone
-            (None,         [Some(NEW_EGG), Some(Alive), Some(Alive), None,         None,           None,          None,         None,          None]),
-            (Some(EGG),    [Some(EGG),     Some(Alive), Some(EGG),   Some(EGG),    Some(EGG),      Some(EGG),     Some(EGG),    Some(Expired), Some(Expired)]),
-            (Some(Alive),  [Some(Alive),   Some(Alive), Some(Alive), Some(ASLEEP), Some(Alive),    Some(Alive),   Some(ASLEEP), Some(Alive),   Some(ASLEEP)]),
-            (Some(ASLEEP), [Some(ASLEEP),  Some(Alive), Some(Alive), Some(ASLEEP), Some(NEW_WAKE), Some(NEW_EGG), Some(ASLEEP), Some(ASLEEP),  Some(ASLEEP)]),
-            (Some(RISING), [Some(RISING),  Some(Alive), Some(Alive), Some(RISING), Some(NEW_WAKE), Some(NEW_EGG), Some(ASLEEP), Some(ASLEEP),  Some(ASLEEP)]),
-            (Some(Expired),[Some(NEW_EGG), Some(Alive), Some(Expired), Some(Expired), Some(Expired), Some(Expired), Some(Expired), Some(Expired), Some(Expired)]),
+            //               summoned        registered   alive        by name      gone          wake            reborn         session end   time up        gone
+            (None,         [Some(NEW_EGG), Some(Alive), Some(Alive), Some(Alive), None,         None,           None,          None,         None,          None]),
+            (Some(EGG),    [Some(EGG),     Some(Alive), Some(EGG),   Some(Alive), Some(EGG),    Some(EGG),      Some(EGG),     Some(EGG),    Some(Expired), Some(Expired)]),
+            (Some(Alive),  [Some(Alive),   Some(Alive), Some(Alive), Some(Alive), Some(ASLEEP), Some(Alive),    Some(Alive),   Some(ASLEEP), Some(Alive),   Some(ASLEEP)]),
+            (Some(ASLEEP), [Some(ASLEEP),  Some(Alive), Some(Alive), Some(Alive), Some(ASLEEP), Some(NEW_WAKE), Some(NEW_EGG), Some(ASLEEP), Some(ASLEEP),  Some(ASLEEP)]),
+            (Some(RISING), [Some(RISING),  Some(Alive), Some(Alive), Some(Alive), Some(RISING), Some(NEW_WAKE), Some(NEW_EGG), Some(ASLEEP), Some(ASLEEP),  Some(ASLEEP)]),
+            (Some(Expired),[Some(NEW_EGG), Some(Alive), Some(Expired), Some(Alive), Some(Expired), Some(Expired), Some(Expired), Some(Expired), Some(Expired), Some(Expired)]),
         ]
     };
 
@@ -175,7 +180,7 @@ mod tests {
             (_, Input::Registered) => Some(Alive),
             (Some(Expired), _) => Some(Expired),
             (None, _) => None,
-            (Some(_), Input::ReportedAlive) => Some(Alive),
+            (Some(_), Input::ReportedAlive | Input::ReportedByName) => Some(Alive),
             (Some(_), Input::ReportedGone) => Some(ASLEEP),
             (Some(Alive), Input::SessionEnded) => Some(ASLEEP),
             (Some(Hatching { .. }), Input::TimeUp) => Some(Expired),
@@ -190,6 +195,8 @@ mod tests {
         ("a summon never erases an identity", Some(RISING), Input::Summoned { until: U }),
         ("a second summon gives an egg no more time", Some(EGG), Input::Summoned { until: U }),
         ("a listed seat without a document is created", None, Input::ReportedAlive),
+        ("a listed seat without a document is created", None, Input::ReportedByName),
+        ("a name brings an expired seat back", Some(Expired), Input::ReportedByName),
         ("eggs stay eggs when a report arrives", Some(EGG), Input::ReportedAlive),
         ("eggs stay eggs when a report arrives", Some(EGG), Input::ReportedGone),
         ("a report about others does not end a wake", Some(RISING), Input::ReportedGone),

@@ -1,12 +1,12 @@
 //! What is said to the agents of seats and to their lead, and how each of them is reached.
 
 use super::decide::{LeadOrder, enter, requested, start_lead};
-use super::{MAX_SAID_CHARS, MAX_SPEAKER_BYTES, Mode, Position, Seat, SeatRefusal, SeatState};
+use super::{MAX_SAID_CHARS, MAX_SPEAKER_BYTES, Mode, Position, Seat, SeatRefusal, SeatState, Seats};
 use crate::agent::living;
 use crate::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent};
 use crate::history::{MAX_MESSAGE_BYTES, check_content, said};
 use crate::run::{self, RunSpec, RunState};
-use crate::{AgentId, Event, MessageKind, Refusal, SessionId, World};
+use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, World};
 
 /// Who speaks if nothing else is said.
 const HUMAN: &str = "human";
@@ -32,7 +32,7 @@ pub fn reach(world: &World, position: Position) -> Result<Reach, SeatRefusal> {
     let open = seats.session().ok_or(SeatRefusal::NoSession)?;
     let seat = seats.seat(position).ok_or(SeatRefusal::Empty(position))?;
     let agent = seat.agent.filter(|agent| living(world, *agent).is_ok());
-    if open.mode == Mode::Direct || agent.is_some_and(|agent| world.run(agent).is_some()) {
+    if open.mode == Mode::Direct {
         let nobody = match seat.state {
             SeatState::Sleeping { .. } => SeatRefusal::Asleep(position),
             SeatState::Hatching { .. } | SeatState::Alive | SeatState::Expired => SeatRefusal::Empty(position),
@@ -43,6 +43,10 @@ pub fn reach(world: &World, position: Position) -> Result<Reach, SeatRefusal> {
         SeatState::Expired => return Err(SeatRefusal::Empty(position)),
         SeatState::Sleeping { waking: None } => return Err(SeatRefusal::Asleep(position)),
         SeatState::Sleeping { waking: Some(_) } | SeatState::Hatching { .. } | SeatState::Alive => {}
+    }
+    // It has left a message unread, so it would not read the next one either.
+    if seats.leaves_unread(position) {
+        return Ok(Reach::Lead);
     }
     // Two agents of one name have one inbox file, in small letters: the lead can tell them apart.
     let is_same = |name: &str, other: &Seat| other.called().is_some_and(|it| it.to_lowercase() == name.to_lowercase());
@@ -57,7 +61,7 @@ pub fn reach(world: &World, position: Position) -> Result<Reach, SeatRefusal> {
 pub fn team_managed(world: &World, agent: AgentId) -> Option<Position> {
     let (position, _) = world.seats().occupied_by(agent)?;
     let open = world.seats().session()?;
-    (open.mode == Mode::Lead && world.run(agent).is_none()).then_some(position)
+    (open.mode == Mode::Lead).then_some(position)
 }
 
 /// The session in which a process of an agent of the seats may be started. None for an agent that sits in no seat.
@@ -98,29 +102,52 @@ pub(crate) fn address(
     let speaker = if speaker.is_empty() { HUMAN } else { speaker };
     let living_lead = seats.lead().filter(|lead| living(world, *lead).is_ok());
     let Some(position) = to else {
+        let addressed = |agent| SeatEvent::Addressed { agent, position: None, speaker: speaker.to_owned() };
         return match living_lead {
-            Some(agent) => speak(world, open.id, agent, None, text, speaker, Some(&lead.spec)),
+            Some(agent) => speak(world, open.id, agent, addressed(agent), text, Some(&lead.spec)),
             None => start_lead(world, open.id, lead, Some((speaker, text))),
         };
     };
+    let addressed = |agent| SeatEvent::Addressed { agent, position: to, speaker: speaker.to_owned() };
     match reach(world, position)? {
         Reach::Process(agent) => {
             // Started again, it is run as the last time.
             let spec = world.run(agent).map_or(&lead.spec, |last| &last.spec);
-            speak(world, open.id, agent, to, text, speaker, Some(spec))
+            speak(world, open.id, agent, addressed(agent), text, Some(spec))
         }
-        Reach::Inbox { agent, .. } if !no_inbox => speak(world, open.id, agent, to, text, speaker, None),
+        Reach::Inbox { agent, .. } if !no_inbox => speak(world, open.id, agent, addressed(agent), text, None),
         Reach::Inbox { .. } | Reach::Lead => {
             let agent = living_lead.ok_or(SeatRefusal::NoLead)?;
-            let called = |seat: &Seat| seat.called().unwrap_or(NAMELESS).to_owned();
-            let name = seats.seat(position).map(called).unwrap_or_default();
-            // Two agents of one name are told apart by their seats.
-            let routed = match seats.iter().filter(|(_, other)| called(other) == name).count() {
-                1 => format!("[ROUTE TO AGENT: {name}]\n\n{text}"),
-                _ => format!("[ROUTE TO AGENT: {name}, seat {position}]\n\n{text}"),
-            };
-            speak(world, open.id, agent, to, &routed, speaker, Some(&lead.spec))
+            speak(world, open.id, agent, addressed(agent), &routed(seats, position, text), Some(&lead.spec))
         }
+    }
+}
+
+/// Asks the lead to pass on a message that the agent of a seat has not read. The message itself was said before.
+pub(crate) fn relay(world: &World, to: Position, message: EventId, text: &str) -> Result<Vec<Event>, Refusal> {
+    let seats = world.seats();
+    let open = seats.session().ok_or(SeatRefusal::NoSession)?;
+    if seats.was_told(to, message) {
+        return Err(SeatRefusal::Relayed(message).into());
+    }
+    if let Reach::Process(_) = reach(world, to)? {
+        return Err(SeatRefusal::NoLead.into());
+    }
+    let lead = seats.lead().filter(|lead| living(world, *lead).is_ok()).ok_or(SeatRefusal::NoLead)?;
+    // Somebody of its team is alive, so it has a process and is not started for this.
+    let spec = world.run(lead).filter(|run| run.is_open()).map(|run| &*run.spec).ok_or(SeatRefusal::NoLead)?;
+    let relayed = SeatEvent::Relayed { agent: lead, position: to, message };
+    speak(world, open.id, lead, relayed, &routed(seats, to, text), Some(spec))
+}
+
+/// A message as the lead gets it that is to pass it on.
+fn routed(seats: &Seats, position: Position, text: &str) -> String {
+    let called = |seat: &Seat| seat.called().unwrap_or(NAMELESS).to_owned();
+    let name = seats.seat(position).map(called).unwrap_or_default();
+    // Two agents of one name are told apart by their seats.
+    match seats.iter().filter(|(_, other)| called(other) == name).count() {
+        1 => format!("[ROUTE TO AGENT: {name}]\n\n{text}"),
+        _ => format!("[ROUTE TO AGENT: {name}, seat {position}]\n\n{text}"),
     }
 }
 
@@ -187,28 +214,26 @@ fn within_bounds(text: &str) -> String {
     format!("{}\n\n[{left_out} more bytes were left out; the inbox file has them]", &text[..end])
 }
 
-/// Says something to an agent. With `spec`, an agent without a process is started.
+/// Says something to an agent. `before` tells what it is about. With `spec`, an agent without a process is started.
 fn speak(
     world: &World,
     session: SessionId,
     agent: AgentId,
-    position: Option<Position>,
+    before: SeatEvent,
     text: &str,
-    speaker: &str,
     spec: Option<&RunSpec>,
 ) -> Result<Vec<Event>, Refusal> {
     check_content(MessageKind::User, text)?;
-    let words = [
-        Event::Seat(SeatEvent::Addressed { agent, position, speaker: speaker.to_owned() }),
-        said(agent, MessageKind::User, text.to_owned()),
-    ];
+    let words = [Event::Seat(before), said(agent, MessageKind::User, text.to_owned())];
     match (world.run(agent).filter(|run| run.is_open()), spec) {
+        // The lead's team has its process. One of ours can only be left of an earlier session.
+        (_, None) => Ok(words.into()),
         // The next process of the lead will hear it.
         (Some(_), _) if world.seats().awaits(agent) => Ok(words.into()),
         (Some(run), _) if matches!(run.state, RunState::Stopping { .. }) => {
             Err(Refusal::RunStopping { agent, run: run.number })
         }
-        (Some(_), _) | (None, None) => Ok(words.into()),
+        (Some(_), _) => Ok(words.into()),
         (None, Some(spec)) => {
             run::check_spec(spec)?;
             let entered = enter(world, agent, session);
@@ -248,7 +273,8 @@ pub(super) fn tell_lead(
 ) -> Result<Vec<Event>, Refusal> {
     let lead = world.seats().lead().filter(|lead| living(world, *lead).is_ok()).ok_or(SeatRefusal::NoLead)?;
     let Some((first, others)) = messages.split_first() else { return Ok(Vec::new()) };
-    let told = speak(world, session, lead, None, first, HUMAN, Some(spec))?;
+    let addressed = SeatEvent::Addressed { agent: lead, position: None, speaker: HUMAN.into() };
+    let told = speak(world, session, lead, addressed, first, Some(spec))?;
     others.iter().try_for_each(|message| check_content(MessageKind::User, message))?;
     let others = others.iter().map(|message| said(lead, MessageKind::User, message.clone()));
     Ok(told.into_iter().filter(|event| !matches!(event, Event::Seat(_))).chain(others).collect())

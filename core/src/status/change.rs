@@ -1,9 +1,10 @@
 //! The changes of the status that people, agents and hooks ask for. The same values come from the command line, over HTTP and from
 //! the tools of agents; they are applied to the file when no daemon runs, and to the world otherwise.
 
-use super::{Document, Edit, EditError, Json, Path};
-use crate::build_event::{BuildEvent, EventError};
-use crate::build_run::{self, BuildError, ChunkId, Move};
+use super::kept::BUILD_EVENTS;
+use super::{Edit, EditError, Json, Path, StatusDocument};
+use crate::build_event::{self, BuildEvent, EventError, MAX_EVENTS_IN_DOCUMENT};
+use crate::build_run::{self, BuildError, ChunkId, Move, ResumeTerms};
 use crate::idea_inbox::{IdeaInbox, IdeaType, InboxError, Item, ItemStatus};
 use crate::refusal::RefusalKind;
 use crate::workflow::{self, Choice, Missing};
@@ -84,6 +85,9 @@ pub enum StatusChange {
         /// What its agent found, in a paragraph.
         #[serde(default)]
         summary: Option<String>,
+        /// What to do if the step has not begun and another step must come first.
+        #[serde(default)]
+        choose: Option<Choice>,
     },
     /// Records a build event. One with an id that is known already counts once.
     RecordEvent {
@@ -138,6 +142,13 @@ pub enum StatusChange {
         /// Completed chunks that are built again.
         #[serde(default)]
         rebuild: Vec<ChunkId>,
+        /// What is done with other completed chunks whose sections have changed since they were built. Without it, such a build run is not
+        /// resumed, and the refusal names these chunks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changed: Option<build_run::Changed>,
+        /// Fingerprints of the sections of the spec as it is now, by `#alias`. The daemon reads them from the spec if they are missing.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        fingerprints: BTreeMap<String, String>,
         /// The version of the spec that is current now.
         #[serde(default)]
         spec_version: Option<String>,
@@ -307,7 +318,12 @@ impl StatusChange {
     }
 
     /// Changes a document, or says why it cannot be changed like that. `now` is a time in RFC 3339.
-    pub fn apply(&self, document: &mut Document, now: &str) -> Result<(), StatusRefusal> {
+    pub fn apply(&self, document: &mut StatusDocument, now: &str) -> Result<(), StatusRefusal> {
+        if let Self::Append { path, value } = self
+            && path.segments() == [BUILD_EVENTS]
+        {
+            return append_event(document, path, value);
+        }
         if let Some(edit) = self.edit() {
             return Ok(document.apply(&edit)?);
         }
@@ -317,18 +333,19 @@ impl StatusChange {
             }
             Self::EndCommand {} => workflow::end_command(document),
             Self::StartStep { step, choose } => {
-                let step = within("step", step, MAX_NAME_BYTES)?;
-                if let Some((meant, known)) = workflow::misspelt(step).filter(|_| *choose != Some(Choice::Skip)) {
-                    return Err(StatusRefusal::Misspelt { step: step.to_owned(), meant, known: known.join(", ") });
-                }
+                let step = spelt(step, *choose)?;
                 workflow::start_step(document, step, *choose, now).map_err(StatusRefusal::Missing)?;
             }
-            Self::FinishStep { step, summary } => {
+            Self::FinishStep { step, summary, choose } => {
                 let summary = summary.as_deref().map(|it| within("summary", it, MAX_SUMMARY_BYTES)).transpose()?;
-                workflow::finish_step(document, within("step", step, MAX_NAME_BYTES)?, summary);
+                let step = spelt(step, *choose)?;
+                workflow::finish_step(document, step, summary, *choose, now).map_err(StatusRefusal::Missing)?;
             }
             Self::RecordEvent { event, id } => {
-                BuildEvent::check(event, id, now)?.record(document);
+                let checked = BuildEvent::check(event, id, now)?;
+                if !build_event::has_copy(document, event) {
+                    checked.record(document);
+                }
             }
             Self::NoteUntracked { file, section, section_number } => {
                 let file = within("file", file, MAX_SUMMARY_BYTES)?;
@@ -343,10 +360,11 @@ impl StatusChange {
                 build_run::move_chunk(document, *chunk, *action, fingerprints, now)?;
             }
             Self::PauseBuild {} => build_run::pause(document)?,
-            Self::ResumeBuild { rebuild, spec_version } => {
+            Self::ResumeBuild { rebuild, changed, fingerprints, spec_version } => {
                 // A chunk that is built again is compared with the version that is current now.
                 note_version(document, spec_version.as_deref())?;
-                build_run::resume(document, rebuild, now)?;
+                let terms = ResumeTerms { rebuild, changed: *changed, sections: fingerprints };
+                build_run::resume(document, &terms, now)?;
             }
             Self::ClearBuild {} => build_run::clear(document),
             Self::Set { .. }
@@ -382,8 +400,33 @@ impl IdeaChange {
     }
 }
 
+/// The name of a step, unless it is one of the table in another spelling. Somebody who skips what is missing may use any name.
+fn spelt(step: &str, choose: Option<Choice>) -> Result<&str, StatusRefusal> {
+    let step = within("step", step, MAX_NAME_BYTES)?;
+    match workflow::misspelt(step).filter(|_| choose != Some(Choice::Skip)) {
+        Some((meant, known)) => Err(StatusRefusal::Misspelt { step: step.to_owned(), meant, known: known.join(", ") }),
+        None => Ok(step),
+    }
+}
+
+/// Appends to the build events. One that is known counts once, and the oldest go first.
+fn append_event(document: &mut StatusDocument, path: &Path, value: &Json) -> Result<(), StatusRefusal> {
+    let events = document.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
+    let id = value.object().as_ref().and_then(build_event::id_of);
+    if id.is_some_and(|id| events.iter().any(|event| build_event::has_id(event.text(), &id))) {
+        return Ok(());
+    }
+    document.apply(&Edit::Append { path: path.clone(), value: value.clone() })?;
+    let events = document.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
+    let surplus = events.len().saturating_sub(MAX_EVENTS_IN_DOCUMENT);
+    if surplus > 0 {
+        document.set(BUILD_EVENTS, Json::of_list(&events[surplus..]));
+    }
+    Ok(())
+}
+
 /// The registry of versions is the source of truth; the document remembers what it said.
-fn note_version(document: &mut Document, version: Option<&str>) -> Result<(), StatusRefusal> {
+fn note_version(document: &mut StatusDocument, version: Option<&str>) -> Result<(), StatusRefusal> {
     if let Some(version) = version {
         document.set("specVersion", within("spec_version", version, MAX_NAME_BYTES)?);
     }
@@ -391,7 +434,7 @@ fn note_version(document: &mut Document, version: Option<&str>) -> Result<(), St
 }
 
 /// The newest change of a file counts.
-fn note_untracked(document: &mut Document, file: &str, section: Option<&str>, number: Option<&str>, now: &str) {
+fn note_untracked(document: &mut StatusDocument, file: &str, section: Option<&str>, number: Option<&str>, now: &str) {
     let mut entry = json!({ "file": file });
     for (name, value) in [("section", section), ("sectionNumber", number)] {
         if let Some(value) = value {

@@ -10,7 +10,9 @@ use super::kept::{BUILD_EVENTS, KeptStatus, LAST_UPDATED, MAX_KEPT_VALUE_BYTES};
 use super::merge::difference;
 use super::quest_events;
 use super::quest_view::{self, QuestView};
-use super::{Document, Edit, EditError, Json, Object, Path};
+use super::{Edit, EditError, Json, Object, Path, StatusDocument};
+use crate::build_event::{self, MAX_EVENTS_IN_DOCUMENT};
+use crate::build_run::{BuildRun, RunStatus};
 use crate::event::FieldEdit;
 use crate::idea_inbox::{IdeaInbox, Item};
 use crate::{Timestamp, World};
@@ -25,7 +27,39 @@ const MAX_VERSIONS_BYTES: usize = 4 * 1024 * 1024;
 /// The most times of writing that are known of one version.
 const MAX_STAMPS: usize = 32;
 /// Fields that outlive a program which forgets to write them back. Only an explicit `null` clears them.
-const OUTLIVING: [&str; 2] = ["buildRun", "chunkProgress"];
+const OUTLIVING: [&str; 2] = [RUN, "chunkProgress"];
+const RUN: &str = "buildRun";
+
+/// What outlives a program that forgets to write it back, as it stands in a document.
+pub fn outliving(document: &StatusDocument) -> StatusDocument {
+    let mut kept = StatusDocument::default();
+    for name in OUTLIVING {
+        if let Some(value) = document.field(name) {
+            kept.set(name, value.clone());
+        }
+    }
+    kept
+}
+
+/// Whether a document says nothing about a build run, not even that there is none.
+pub fn lacks_run(document: &StatusDocument) -> bool {
+    !document.fields().iter().any(|(name, _)| name == RUN)
+}
+
+/// Gives a document back the build run that a program has left out. A document that names the run, also with `null`, stays as it is. True
+/// if something was given back.
+pub fn restore(document: &mut StatusDocument, kept: &StatusDocument) -> bool {
+    let is_over = |run: BuildRun| run.status == RunStatus::Completed;
+    if !lacks_run(document) || BuildRun::read(kept).is_none_or(is_over) {
+        return false;
+    }
+    for name in OUTLIVING {
+        if let Some(value) = kept.field(name) {
+            document.set(name, value.clone());
+        }
+    }
+    true
+}
 
 /// The versions of a file that Hatchery wrote lately, as far as the log says what is in them.
 #[derive(Clone, Debug)]
@@ -59,7 +93,7 @@ pub struct FileEdits {
     /// Build events that are not known yet, as JSON objects. Some may have no id.
     pub build_events: Vec<Json>,
     /// The version of ours that the program has read.
-    base: Document,
+    base: StatusDocument,
 }
 
 /// What another program has changed in the idea inbox.
@@ -118,9 +152,9 @@ impl<T: Clone + Default + PartialEq> Written<T> {
     }
 }
 
-impl Written<Document> {
+impl Written<StatusDocument> {
     /// The file as an earlier daemon left it. What the log could not take of it was never ours.
-    pub fn begun(world: &World, file: &Document, now: Timestamp) -> Self {
+    pub fn begun(world: &World, file: &StatusDocument, now: Timestamp) -> Self {
         let shown = quest_view::shown(world);
         let mut ours = file.clone();
         for edit in difference(&shown, file) {
@@ -136,16 +170,17 @@ impl Written<Document> {
     }
 
     /// Notes that the file shows the log now. `file` may hold more than the log says.
-    pub fn wrote(&mut self, shown: &Document, file: &Document, now: Timestamp) {
+    pub fn wrote(&mut self, shown: &StatusDocument, file: &StatusDocument, now: Timestamp) {
         let facts = facts(shown);
         let bytes = facts.iter().map(|(name, value)| name.len() + value.text().len()).sum();
-        self.note(Document::of(facts), bytes, file.words(LAST_UPDATED), now);
+        self.note(StatusDocument::of(facts), bytes, file.words(LAST_UPDATED), now);
     }
 
     /// Notes that edits of another program were taken: they are not news to it, whichever version it holds.
-    pub fn took(&mut self, edits: &FileEdits, shown: &Document) {
+    pub fn took(&mut self, edits: &FileEdits, shown: &StatusDocument) {
         for version in &mut self.versions {
-            for edit in &edits.edits {
+            // Versions have no build events.
+            for edit in edits.edits.iter().filter(|edit| !is_field(&edit.path, BUILD_EVENTS)) {
                 put(&mut version.content, &edit.path, shown.get(&edit.path));
             }
         }
@@ -157,8 +192,8 @@ impl Written<Document> {
     }
 
     /// What was changed in the file.
-    pub fn edits(&self, world: &World, found: &Document, writer: Writer) -> FileEdits {
-        let facts = Document::of(facts(found));
+    pub fn edits(&self, world: &World, found: &StatusDocument, writer: Writer) -> FileEdits {
+        let facts = StatusDocument::of(facts(found));
         let newest = self.versions.len().saturating_sub(1);
         let stamp = found.words(LAST_UPDATED);
         let stamped: Vec<_> = self
@@ -169,7 +204,7 @@ impl Written<Document> {
             .collect();
         // Whether what is left out was removed.
         let is_whole = writer == Writer::Command || (facts.fields().is_empty() && stamped.is_empty());
-        let distance = |version: &Document| difference(version, &facts).len();
+        let distance = |version: &StatusDocument| difference(version, &facts).len();
         let read = match (is_whole, stamped.is_empty()) {
             // A program that begins a session with an empty file speaks of everything that is there.
             (true, _) => self.newest().map(|base| (newest, base)),
@@ -183,7 +218,7 @@ impl Written<Document> {
                 (base.clone(), is_current)
             }
             // Nothing is known about the file, so what it lacks says nothing.
-            None => (Document::of(self::facts(&log)), false),
+            None => (StatusDocument::of(self::facts(&log)), false),
         };
         let taken = |edit: &FieldEdit| {
             let name = edit.path.segments().first().map_or("", String::as_str);
@@ -195,7 +230,17 @@ impl Written<Document> {
                 && edit.path.is_writable()
                 && QuestView::owner(world, &edit.path).is_none()
         };
-        let edits = difference(&base, &facts).into_iter().filter_map(FieldEdit::of).filter(taken).collect();
+        let mut edits: Vec<FieldEdit> =
+            difference(&base, &facts).into_iter().filter_map(FieldEdit::of).filter(taken).collect();
+        // An old copy has an old time. A program that leaves the events out has forgotten them.
+        let is_last = match stamped.is_empty() {
+            true => is_current,
+            false => self.versions.back().and_then(|version| version.stamps.back()) == stamp.as_ref(),
+        };
+        let events = Path::field(BUILD_EVENTS);
+        if is_last && log.field(BUILD_EVENTS).is_some() && is_null(found, &events) {
+            edits.extend(FieldEdit::of(Edit::Clear { path: events }));
+        }
         let build_events = match log.field(BUILD_EVENTS) == found.field(BUILD_EVENTS) {
             true => Vec::new(),
             false => new_events(world.status(), found),
@@ -210,8 +255,10 @@ impl FileEdits {
     }
 
     /// What the file should hold: what the log says, and what another program wrote that the log did not take.
-    pub fn settled(&self, found: &Document, shown: &Document) -> Result<Document, EditError> {
+    pub fn settled(&self, found: &StatusDocument, shown: &StatusDocument) -> Result<StatusDocument, EditError> {
         let mut settled = found.clone();
+        let extended = with_untaken_events(shown, found);
+        let shown = extended.as_ref().unwrap_or(shown);
         for edit in difference(found, shown) {
             let is_theirs = match &edit {
                 Edit::Clear { path } => {
@@ -302,7 +349,7 @@ impl InboxEdits {
 }
 
 /// The fields that are facts about the project and are not taken one by one as events.
-fn facts(document: &Document) -> Object {
+fn facts(document: &StatusDocument) -> Object {
     let mut facts = document.fields().clone();
     facts.remove(LAST_UPDATED);
     facts.remove(BUILD_EVENTS);
@@ -319,9 +366,9 @@ fn is_takeable(path: &Path, value: &Json) -> bool {
 }
 
 /// True if both have a value in common and differ in none that both have.
-fn agrees(base: &Document, found: &Document) -> bool {
+fn agrees(base: &StatusDocument, found: &StatusDocument) -> bool {
     let mut common = found.fields().iter().filter_map(|(name, value)| Some((base.field(name)?, value))).peekable();
-    let object = |json: &Json| json.object().map(Document::of);
+    let object = |json: &Json| json.object().map(StatusDocument::of);
     common.peek().is_some()
         && common.all(|(known, value)| match (object(known), object(value)) {
             // Something inside may be left out.
@@ -333,14 +380,14 @@ fn agrees(base: &Document, found: &Document) -> bool {
 }
 
 /// Whether a path is written with `null`.
-fn is_null(document: &Document, path: &Path) -> bool {
+fn is_null(document: &StatusDocument, path: &Path) -> bool {
     let Some((name, way)) = path.segments().split_last() else { return false };
     let parent = way.iter().try_fold(document.fields().clone(), |object, segment| object.get(segment)?.object());
     parent.is_some_and(|parent| parent.iter().any(|(known, value)| known == name && value.is_null()))
 }
 
 /// Sets or clears what is at a path. A version in which the way to it is no object stays as it is.
-fn put(document: &mut Document, path: &Path, value: Option<Json>) {
+fn put(document: &mut StatusDocument, path: &Path, value: Option<Json>) {
     let edit = match value {
         Some(value) => Edit::Set { path: path.clone(), value },
         None if document.get(path).is_none() => return,
@@ -349,15 +396,29 @@ fn put(document: &mut Document, path: &Path, value: Option<Json>) {
     document.apply(&edit).unwrap_or_default();
 }
 
-fn new_events(kept: &KeptStatus, found: &Document) -> Vec<Json> {
+/// The events that another program has added.
+fn new_events(kept: &KeptStatus, found: &StatusDocument) -> Vec<Json> {
     let known = kept.known_events();
-    let is_new = |event: &Json| match event.object() {
-        Some(event) => match event.get("id").and_then(Json::words) {
-            Some(id) => !known.has(&id) && !quest_events::is_made(&id),
-            None => !known.has_copy_of(&event),
-        },
-        None => false,
+    let is_known = |event: &Json| {
+        event.object().is_some_and(|event| match build_event::id_of(&event) {
+            Some(id) => known.has(&id) || quest_events::is_made(&id),
+            None => known.has_copy_of(&event),
+        })
     };
     let events = found.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
-    events.into_iter().filter(is_new).collect()
+    // What stands before an event of ours is older. If ours are cut off, it was one of them.
+    let from = events.iter().position(is_known).filter(|_| known.is_full).unwrap_or_default();
+    events.into_iter().skip(from).filter(|event| build_event::is_takeable(event) && !is_known(event)).collect()
+}
+
+/// What the log shows, and the entries among the build events in the file that the log cannot take. None if there are no such entries.
+fn with_untaken_events(shown: &StatusDocument, found: &StatusDocument) -> Option<StatusDocument> {
+    let events = found.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
+    let untaken = events.into_iter().filter(|event| !build_event::is_takeable(event)).take(MAX_EVENTS_IN_DOCUMENT);
+    let untaken: Vec<Json> = untaken.collect();
+    let mut all = shown.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
+    let mut shown = (!untaken.is_empty()).then(|| shown.clone())?;
+    all.extend(untaken);
+    shown.set(BUILD_EVENTS, Json::of_list(&all));
+    Some(shown)
 }

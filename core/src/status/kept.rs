@@ -6,8 +6,8 @@
 use super::foreign::InboxEdits;
 use super::merge::difference;
 use super::quest_view::QuestView;
-use super::{Document, Edit, EditError, IdeaChange, Json, Kind, Object, Path, StatusChange, StatusRefusal};
-use crate::build_event::{BuildEvent, MAX_EVENTS_IN_DOCUMENT};
+use super::{Edit, EditError, IdeaChange, Json, Kind, Object, Path, StatusChange, StatusDocument, StatusRefusal};
+use crate::build_event::{BuildEvent, MAX_EVENTS_IN_DOCUMENT, has_id, id_of, is_copy};
 use crate::event::{FieldEdit, StatusEvent, StatusSource};
 use crate::idea_inbox::{IdeaInbox, InboxError, Item, MAX_ITEMS};
 use crate::{Event, Refusal, Timestamp, World};
@@ -25,6 +25,9 @@ pub const BUILD_EVENTS: &str = "buildEvents";
 /// When the file was written. It is no fact about the project, so it is not kept.
 pub const LAST_UPDATED: &str = "lastUpdated";
 
+/// The version of the spec that is current.
+pub const SPEC_VERSION: &str = "specVersion";
+
 /// The status, folded from the log. Values are JSON text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptStatus {
@@ -39,6 +42,8 @@ pub struct KeptStatus {
 pub(super) struct KnownEvents {
     ids: BTreeSet<String>,
     events: Vec<Object>,
+    /// Older ones were left out.
+    pub(super) is_full: bool,
 }
 
 impl KeptStatus {
@@ -48,7 +53,7 @@ impl KeptStatus {
     }
 
     /// The whole document, without what quests show.
-    pub fn document(&self) -> Document {
+    pub fn document(&self) -> StatusDocument {
         let mut document = self.fields_alone();
         if !self.build_events.is_empty() {
             document.set(BUILD_EVENTS, self.build_event_list());
@@ -61,21 +66,26 @@ impl KeptStatus {
     }
 
     /// The document without its build events, of which there may be many.
-    fn fields_alone(&self) -> Document {
+    fn fields_alone(&self) -> StatusDocument {
         let mut fields = Object::default();
         for (name, value) in &self.fields {
             fields.push(name, parsed(value));
         }
-        Document { fields }
+        StatusDocument { fields }
     }
 
     /// Only one field of the document: most changes concern one.
-    fn part(&self, name: &str) -> Document {
-        let mut document = Document::default();
+    fn part(&self, name: &str) -> StatusDocument {
+        let mut document = StatusDocument::default();
         if let Some(value) = self.field(name) {
             document.set(name, value);
         }
         document
+    }
+
+    /// The version of the spec that is current.
+    pub(crate) fn spec_version(&self) -> Option<Arc<str>> {
+        self.field(SPEC_VERSION)?.words().map(Into::into)
     }
 
     pub(super) fn field(&self, name: &str) -> Option<Json> {
@@ -92,16 +102,21 @@ impl KeptStatus {
 
     /// Whether an event with this id is among the newest.
     fn knows_event(&self, id: &str) -> bool {
-        // Decoding every event for every new one would take long: only one that has the letters of the id can be the same.
-        self.build_events
-            .iter()
-            .filter(|body| body.contains(id))
-            .any(|body| id_of(&parsed(body)).as_deref() == Some(id))
+        self.build_events.iter().any(|body| has_id(body, id))
+    }
+
+    /// Whether an event that has a time and no id is among the newest.
+    fn has_copy_of(&self, given: &Object) -> bool {
+        let Some(time) = given.get("timestamp").filter(|_| id_of(given).is_none()) else { return false };
+        // Few events have the same time.
+        let mut alike = self.build_events.iter().filter(|body| body.contains(time.text()));
+        alike.any(|body| parsed(body).object().is_some_and(|known| is_copy(&known, given)))
     }
 
     pub(super) fn known_events(&self) -> KnownEvents {
         let events: Vec<Object> = self.build_events.iter().filter_map(|body| parsed(body).object()).collect();
-        KnownEvents { ids: events.iter().filter_map(|event| event.get("id")?.words()).collect(), events }
+        let is_full = events.len() >= MAX_EVENTS_IN_DOCUMENT;
+        KnownEvents { ids: events.iter().filter_map(id_of).collect(), events, is_full }
     }
 
     pub(crate) fn apply(&mut self, event: &StatusEvent) -> Result<(), &'static str> {
@@ -201,6 +216,12 @@ pub(crate) fn change(world: &World, change: &StatusChange, now: Timestamp) -> Re
     if let StatusChange::RecordEvent { event, id } = change {
         return record(world, event, id, &at).map_err(refused);
     }
+    if let StatusChange::Append { path, value } = change
+        && path.segments() == [BUILD_EVENTS]
+        && value.object().as_ref().and_then(id_of).is_some_and(|id| kept.knows_event(&id))
+    {
+        return Ok(Vec::new());
+    }
     if let Some(quest) = change.is_about_build().then(|| QuestView::owner(world, &Path::field("buildRun"))).flatten() {
         return Err(refused(StatusRefusal::ShowsQuest { field: "buildRun".into(), quest }));
     }
@@ -263,7 +284,11 @@ fn check(world: &World, edits: &[FieldEdit]) -> Result<(), StatusRefusal> {
 
 fn record(world: &World, given: &Json, id: &str, now: &str) -> Result<Vec<Event>, StatusRefusal> {
     let event = BuildEvent::check(given, id, now)?;
-    Ok(recorded(world, &event, StatusSource::Request))
+    // Some programs both post an event and write it into the file. Without an id, its time tells that it is the same.
+    match given.object().is_some_and(|given| world.status().has_copy_of(&given)) {
+        true => Ok(Vec::new()),
+        false => Ok(recorded(world, &event, StatusSource::Request)),
+    }
 }
 
 fn recorded(world: &World, event: &BuildEvent, from: StatusSource) -> Vec<Event> {
@@ -307,9 +332,10 @@ pub(crate) fn take_edits(world: &World, edits: &[FieldEdit], events: &[(String, 
     let fits = |edit: &&FieldEdit| check(world, std::slice::from_ref(*edit)).is_ok() && then.edit(edit).is_ok();
     let edits: Vec<FieldEdit> = edits.iter().filter(fits).cloned().collect();
     let edited = (then != *world.status()).then_some(Event::Status(StatusEvent::Edited { from, edits }));
-    let at = now.rfc3339();
-    let checked = events.iter().filter_map(|(id, event)| BuildEvent::check(event, id, &at).ok());
-    edited.into_iter().chain(checked.flat_map(|event| recorded(world, &event, from))).collect()
+    let (at, mut ids) = (now.rfc3339(), BTreeSet::new());
+    let found = events.iter().filter_map(|(id, event)| BuildEvent::found(event, id, &at));
+    let once = found.filter(|event| ids.insert(event.id.clone()));
+    edited.into_iter().chain(once.flat_map(|event| recorded(world, &event, from))).collect()
 }
 
 /// Takes in what another program has changed in the inbox.
@@ -331,24 +357,6 @@ pub(crate) fn take_ideas(world: &World, edits: &InboxEdits) -> Result<Vec<Event>
     let dismissed = edits.dismissed.iter().filter(|id| known(id).is_some());
     let dismissed = dismissed.map(|id| StatusEvent::IdeaDismissed { from, idea: id.clone() });
     Ok(kept.chain(dismissed).map(Event::Status).collect())
-}
-
-/// The id of a build event.
-fn id_of(event: &Json) -> Option<String> {
-    event.object()?.get("id")?.words()
-}
-
-/// Whether an event without an id is one that is known, to which Hatchery has given an id and perhaps a time.
-fn is_copy(known: &Object, given: &Object) -> bool {
-    let bare = |event: &Object| {
-        let mut event = event.clone();
-        event.remove("id");
-        if given.get("timestamp").is_none() {
-            event.remove("timestamp");
-        }
-        event.to_json()
-    };
-    bare(known) == bare(given)
 }
 
 /// A value that was checked when it came in.

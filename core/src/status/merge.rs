@@ -1,17 +1,17 @@
 //! Two changed copies of one document become one, field by field, and two documents are compared field by field.
 
 use super::path::MAX_PATH_SEGMENTS;
-use super::{Document, Edit, Json, Kind, Object, Path};
+use super::{Edit, Json, Kind, Object, Path, StatusDocument};
 
 /// Merges two copies that were both made from `base`. A field that one side has changed is taken from that side. Where both have
 /// changed it, objects are merged further, lists that have both grown keep what each side appended, and otherwise `ours` is taken.
-pub fn merge(base: &Document, ours: &Document, theirs: &Document) -> Document {
+pub fn merge(base: &StatusDocument, ours: &StatusDocument, theirs: &StatusDocument) -> StatusDocument {
     let fields = merge_objects(Some(base.fields()), ours.fields(), theirs.fields(), MAX_PATH_SEGMENTS);
-    Document { fields }
+    StatusDocument { fields }
 }
 
 /// The edits that turn `from` into `to`, one for each field that differs. Objects are compared field by field, lists as a whole.
-pub fn difference(from: &Document, to: &Document) -> Vec<Edit> {
+pub fn difference(from: &StatusDocument, to: &StatusDocument) -> Vec<Edit> {
     let mut edits = Vec::new();
     compare(from.fields(), to.fields(), &Path::root(), &mut edits);
     edits

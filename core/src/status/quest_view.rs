@@ -1,7 +1,7 @@
 //! A quest as a build run: what the status document shows of the quest that is going on. Its steps are the chunks. The fields belong to
 //! Hatchery while the quest goes on; they are computed from the world and never taken from the file.
 
-use super::{Document, Json, Object, Path};
+use super::{Json, Object, Path, StatusDocument};
 use crate::ask::About;
 use crate::build_run;
 use crate::quest::{Quest, QuestState, Signal, Step, StepId, StepState};
@@ -29,7 +29,7 @@ pub struct QuestView {
 }
 
 /// The document as everybody sees it: what the log keeps, and above it what the quest shows.
-pub fn shown(world: &World) -> Document {
+pub fn shown(world: &World) -> StatusDocument {
     let mut document = world.status().document();
     if let Some(view) = QuestView::of(world) {
         view.lay_over(&mut document);
@@ -66,7 +66,7 @@ impl QuestView {
         &self.fields
     }
 
-    fn lay_over(&self, document: &mut Document) {
+    fn lay_over(&self, document: &mut StatusDocument) {
         let in_command = document.words(COMMAND).is_some();
         for (name, value) in self.fields.iter() {
             match name {
@@ -96,7 +96,6 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
     let steps = work(quest);
     let numbers: BTreeMap<&StepId, usize> = steps.iter().zip(1..).map(|((id, _), number)| (*id, number)).collect();
     let question = world.questions().find(|(_, question)| concerns(world, &question.about, question.agent, id));
-    let version = world.status().field("specVersion").and_then(|version| version.words());
     let phase = phase(quest);
     let mut run = json!({
         "runId": format!("run-{}", quest.created.0),
@@ -106,15 +105,14 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
         "plan": { "totalChunks": steps.len(), "priorities": [], "prioritySource": "user-prompt" },
         "convergencePhase": phase_word(phase),
     });
-    if let Some(version) = &version {
+    if let Some(version) = quest.spec_version.as_deref() {
         run["plan"]["specVersion"] = json!(version);
     }
     let asked = question.map(|(_, question)| line(&question.text));
     if let Some(asked) = &asked {
         run["pendingQuestion"] = json!(asked);
     }
-    let chunks: Vec<Value> =
-        steps.iter().map(|(id, step)| chunk(quest, id, step, &numbers, version.as_deref())).collect();
+    let chunks: Vec<Value> = steps.iter().map(|(id, step)| chunk(quest, id, step, &numbers)).collect();
     if let Some(last) = steps.iter().filter_map(|(_, step)| completed_at(step)).max() {
         run["lastCheckpoint"] = json!(last.rfc3339());
     }
@@ -126,7 +124,7 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
         active.and_then(|(id, _)| quest.plans.get(*id)).and_then(|plan| aliases(&plan.description).into_iter().next());
     run["chunks"] = Value::from(chunks);
 
-    let mut shown = Document::default();
+    let mut shown = StatusDocument::default();
     shown.set("buildRun", run);
     if !steps.is_empty() {
         build_run::show_progress(&mut shown);
@@ -185,7 +183,7 @@ fn workflow_step(phase: Phase) -> &'static str {
     }
 }
 
-fn chunk(quest: &Quest, id: &StepId, step: &Step, numbers: &BTreeMap<&StepId, usize>, version: Option<&str>) -> Value {
+fn chunk(quest: &Quest, id: &StepId, step: &Step, numbers: &BTreeMap<&StepId, usize>) -> Value {
     let plan = quest.plans.get(id);
     let needs: Vec<usize> =
         plan.iter().flat_map(|plan| &plan.depends_on).filter_map(|need| numbers.get(need).copied()).collect();
@@ -214,9 +212,9 @@ fn chunk(quest: &Quest, id: &StepId, step: &Step, numbers: &BTreeMap<&StepId, us
         }
     }
     match &step.state {
-        StepState::Complete { at, .. } => {
+        StepState::Complete { at, spec_version, .. } => {
             chunk["completedAt"] = json!(at.rfc3339());
-            if let Some(version) = version {
+            if let Some(version) = spec_version.as_deref() {
                 chunk["specVersionAtBuild"] = json!(version);
             }
         }

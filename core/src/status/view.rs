@@ -1,7 +1,7 @@
 //! What a reader sees in a status document. A field that is missing, `null` or of another type than expected is just not there, and
 //! numbers that make no sense are shown as they are or left out, never computed with.
 
-use super::{Document, Json};
+use super::{Json, StatusDocument};
 use crate::stream_json::fields::Fields;
 
 /// Steps done of steps in all. `done` may exceed `total` if the writer says so.
@@ -30,7 +30,7 @@ pub struct Section {
 /// The sections that count as ready, in the words of different versions.
 const READY: [&str; 4] = ["aligned", "ready-to-execute", "satisfied", "deferred"];
 
-impl Document {
+impl StatusDocument {
     /// A field that is a text, and not an empty one.
     pub fn words(&self, name: &str) -> Option<String> {
         self.field(name).and_then(Json::words).filter(|words| !words.trim().is_empty())

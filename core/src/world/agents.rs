@@ -164,7 +164,7 @@ impl World {
             Lifecycle::Sleeping | Lifecycle::Expired { .. } | Lifecycle::Dead { .. } => Err("was not awake"),
         })?;
         self.note_ready_fork(agent);
-        self.stir(agent);
+        self.note_run_change(agent);
         Ok(())
     }
 
@@ -202,7 +202,7 @@ impl World {
         self.forget_egg(agent, due);
         self.leave_parent(agent);
         self.note_unwanted(agent);
-        self.stir(agent);
+        self.note_run_change(agent);
         Ok(())
     }
 

@@ -77,6 +77,7 @@ impl World {
             past_chores: OrdMap::new(),
             budget,
             spent: Usage::default(),
+            spec_version: self.status.spec_version(),
             created: ts,
             changed: ts,
             version: at,
@@ -115,8 +116,8 @@ impl World {
         })?;
         self.questions_to_withdraw.extend(questions_to_withdraw);
         for agent in agents {
-            self.let_go(agent);
-            self.stir(agent);
+            self.clear_step_deadline(agent);
+            self.note_run_change(agent);
         }
         for agent in forks {
             self.note_unwanted(agent);
@@ -186,7 +187,9 @@ impl World {
     ) -> Result<(), Impossible> {
         let own =
             by.and_then(|by| self.assignments.get(&by)).map_or_else(StepId::plan, |assignment| assignment.step.clone());
+        let spec_version = self.status.spec_version();
         self.change_quest(at, ts, id, |quest, quest_spec| {
+            quest.spec_version = spec_version;
             let listed = |id: &StepId| steps.iter().any(|plan| plan.id == *id);
             let (mut gone, mut left_out) = (Vec::new(), false);
             for (step, state) in quest.steps.iter().filter(|(_, state)| state.phase == Phase::Work) {
@@ -220,9 +223,11 @@ impl World {
             }
             // With steps from the start there is nothing to plan.
             if by.is_none() {
+                let spec_version = quest.spec_version.clone();
                 let plan = quest.step_mut(&StepId::plan()).ok_or("had no plan")?;
-                plan.state = StepState::Complete { summary: summary.unwrap_or(GIVEN).to_owned(), at: ts };
-                quest.shelve(&StepId::plan(), at);
+                let summary = summary.unwrap_or(GIVEN).to_owned();
+                plan.state = StepState::Complete { summary, at: ts, spec_version };
+                quest.list_step(&StepId::plan(), at);
             }
             quest.link(at);
             quest.block_anew(ts);
@@ -241,25 +246,25 @@ impl World {
     }
 
     /// Its step has to be looked at then, if nothing happens before.
-    fn remind(&mut self, agent: AgentId, at: Timestamp) {
+    fn set_step_deadline(&mut self, agent: AgentId, at: Timestamp) {
         self.deadlines.insert((at, Due::Assignment(agent)));
-        self.grace.insert(agent, at);
+        self.step_deadlines.insert(agent, at);
     }
 
-    pub(super) fn let_go(&mut self, agent: AgentId) {
-        if let Some(due) = self.grace.remove(&agent) {
+    pub(super) fn clear_step_deadline(&mut self, agent: AgentId) {
+        if let Some(due) = self.step_deadlines.remove(&agent) {
             self.deadlines.remove(&(due, Due::Assignment(agent)));
         }
     }
 
     /// Whether something follows for its step from how the run of an agent is now. What follows from its end has to wait for the ends of its
     /// forks, because they work in the same folder.
-    pub(super) fn stir(&mut self, agent: AgentId) {
+    pub(super) fn note_run_change(&mut self, agent: AgentId) {
         self.fork_changed(agent);
         let Some(assignment) = self.assignments.get(&agent).cloned() else { return };
         if self.run(agent).is_some_and(|run| !run.is_open()) {
             // It has left, so nobody need wait for that any more.
-            self.let_go(agent);
+            self.clear_step_deadline(agent);
             self.stop_forks(assignment.quest, agent);
         }
         let alone = !self.has_open_forks(assignment.quest, agent);
@@ -278,7 +283,7 @@ impl World {
     }
 
     /// Keeps the place of a quest among those of which something follows.
-    pub(super) fn weigh_quest(&mut self, id: QuestId) {
+    pub(super) fn note_quest_to_schedule(&mut self, id: QuestId) {
         let Some((quest, quest_spec)) = self.quest(id).zip(self.quest_spec(id)) else { return };
         let follows = quest.is_done() || quest.can_begin(quest_spec) || self.fork_to_begin(id).is_some();
         match follows {
@@ -287,7 +292,8 @@ impl World {
         };
     }
 
-    /// Changes one step, and keeps its place in the queue, in the slots and among the chores.
+    /// Changes one step, and keeps its place in the queue, in the slots and among the chores. This counts as the last change of the step, and
+    /// clears the deadlines of its agents: set a deadline after it.
     fn change_step(
         &mut self,
         at: EventId,
@@ -306,7 +312,7 @@ impl World {
             step.since = ts;
             agents[1] = step.agent();
             chore = step.chore();
-            quest.shelve(step_id, at);
+            quest.list_step(step_id, at);
             Ok(())
         })?;
         let key = (id, step_id.clone());
@@ -315,8 +321,8 @@ impl World {
             None => self.chores.remove(&key),
         };
         for agent in agents.into_iter().flatten() {
-            self.let_go(agent);
-            self.stir(agent);
+            self.clear_step_deadline(agent);
+            self.note_run_change(agent);
         }
         Ok(())
     }
@@ -347,7 +353,7 @@ impl World {
                 self.chores.remove(&key);
             }
         }
-        self.weigh_quest(id);
+        self.note_quest_to_schedule(id);
         Ok(())
     }
 }

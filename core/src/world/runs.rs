@@ -10,8 +10,8 @@ use crate::harness::Capabilities;
 use crate::outcome::Cause;
 use crate::quest;
 use crate::run::{
-    Attempt, AttemptId, Conversation, DeliveryKind, ForeignSession, HarnessSession, PastRun, Process, Run, RunSpec,
-    RunState, StopWhy,
+    Attempt, AttemptId, Conversation, DeliveryKind, ForeignSession, HarnessSession, PastRun, Process, Readiness, Run,
+    RunSpec, RunState, StopWhy,
 };
 use crate::session::SessionState;
 use crate::usage::{Meter, Metered, Usage};
@@ -207,12 +207,14 @@ impl World {
                 | RunState::Parked { .. }
                 | RunState::Ended { .. } => return Err("could not start"),
             };
-            run.attempt.started = true;
             run.attempt.begin_turn();
             let conversation = Arc::make_mut(conversation);
             let attempt = &mut run.attempt;
             conversation.enter(session, &run.spec, attempt.meter, attempt.capabilities);
-            attempt.model_due = run.spec.model.is_some() && attempt.capabilities.model_choice.needs_session();
+            attempt.readiness = match run.spec.model.is_some() && attempt.capabilities.model_choice.needs_session() {
+                true => Readiness::ConfirmsModel,
+                false => Readiness::Ready,
+            };
             // Nothing was written to it yet. If its session holds everything that was to be said, only the nudge is left.
             if !run.attempt.capabilities.chooses_session_id && !conversation.has_words() {
                 conversation.add(at, DeliveryKind::Nudge);
@@ -287,7 +289,7 @@ impl World {
 
     fn run_stopping(&mut self, at: EventId, of: AttemptId, why: &StopWhy) -> Result<(), Impossible> {
         self.runs_to_stop.remove(&of.agent);
-        self.let_go(of.agent);
+        self.clear_step_deadline(of.agent);
         self.change_run(at, of, |run, _| {
             let process = match &run.state {
                 RunState::Starting => None,
@@ -460,7 +462,7 @@ impl World {
             self.deadlines.extend(after.map(|due| (due, Due::Run(agent))));
         }
         let starting = run.is_some_and(|run| run.state == RunState::Starting);
-        self.stir(agent);
+        self.note_run_change(agent);
         match starting {
             true => self.starting.insert(agent),
             false => self.starting.remove(&agent),
@@ -480,11 +482,14 @@ impl Run {
         self.attempt.in_turn = false;
         self.attempt.waiting_call = None;
         self.attempt.permissions.clear();
-        self.attempt.model_due = false;
+        self.attempt.confirm_model();
         if conversation.is_interrupted() {
             Arc::make_mut(conversation).forget_interrupts();
         }
-        if self.attempt.started && !self.attempt.capabilities.resumes {
+        if self.attempt.has_started() {
+            Arc::make_mut(conversation).lose_process();
+        }
+        if self.attempt.has_started() && !self.attempt.capabilities.resumes {
             Arc::make_mut(conversation).forget(false);
         }
     }

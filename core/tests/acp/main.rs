@@ -10,8 +10,8 @@ mod shapes;
 #[path = "../support/recordings.rs"]
 mod recordings;
 
-use hatchery_core::acp::{AcpReader, RequestId, approval, declared};
-use hatchery_core::harness::{Declared, ModelChoice, Reader as _};
+use hatchery_core::acp::{AcpReader, AcpRequestId, approval, declared};
+use hatchery_core::harness::{Declared, ModelChoice, Reader as _, RepeatsHistory};
 use hatchery_core::output::{FailureKind, Output, TurnResult};
 use hatchery_core::permission::{Access, PermissionDecision, PermissionRequest};
 use recordings::{ends, texts};
@@ -23,19 +23,32 @@ fn names() -> Vec<String> {
     recordings::names(RECORDINGS)
 }
 
-/// What the agent said.
+/// What the agent said, with its answer to our question about the history, which was not asked in the recordings.
 fn said(name: &str) -> Vec<String> {
-    recordings::said(RECORDINGS, name, id)
+    let mut lines = recordings::said(RECORDINGS, name, id);
+    let loaded = lines.iter().enumerate().find_map(|(at, line)| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        match AcpRequestId::read(line["id"].as_str()?)? {
+            AcpRequestId::LoadSession(session) => Some((at + 1, AcpRequestId::HistoryRepeated(session))),
+            _ => None,
+        }
+    });
+    if let Some((at, id)) = loaded {
+        let answer = json!({ "id": id.to_string(), "error": { "code": -32601, "message": "Method not found" } });
+        lines.insert(at, answer.to_string());
+    }
+    lines
 }
 
-fn id(request: &Value) -> Option<RequestId> {
+fn id(request: &Value) -> Option<AcpRequestId> {
     let session = || request["params"]["sessionId"].as_str().unwrap_or_default().to_owned();
     Some(match request["method"].as_str()? {
-        "initialize" => RequestId::Initialize,
-        "session/new" => RequestId::NewSession,
-        "session/load" => RequestId::LoadSession(session()),
-        "session/fork" => RequestId::ForkSession(session()),
-        "session/prompt" => RequestId::Say(request["id"].to_string()),
+        "initialize" => AcpRequestId::Initialize,
+        "session/new" => AcpRequestId::NewSession,
+        "session/load" => AcpRequestId::LoadSession(session()),
+        "session/resume" => AcpRequestId::ResumeSession(session()),
+        "session/fork" => AcpRequestId::ForkSession(session()),
+        "session/prompt" => AcpRequestId::Say(request["id"].to_string()),
         _ => return None,
     })
 }
@@ -55,9 +68,20 @@ fn asked(outputs: &[Output]) -> Vec<&PermissionRequest> {
 
 #[test]
 fn every_recording_is_ready_once() {
-    for name in names() {
-        let ready = outputs(&name).iter().filter(|output| matches!(output, Output::Ready { .. })).count();
+    for name in names().iter().filter(|name| !name.ends_with("_v2")) {
+        let ready = outputs(name).iter().filter(|output| matches!(output, Output::Ready { .. })).count();
         assert_eq!(ready, 1, "{name}");
+    }
+}
+
+/// In it the same words mean other things.
+#[test]
+fn an_agent_that_speaks_version_2_is_not_ready() {
+    for name in names().iter().filter(|name| name.ends_with("_v2")) {
+        let why = "it speaks version 2 of ACP, and Hatchery speaks version 1".to_owned();
+        assert!(outputs(name).contains(&Output::NotReady { why: why.clone() }), "{name}");
+        let alone = said(name).iter().find_map(|line| declared(line));
+        assert_eq!(alone, Some(Err(why)), "{name}");
     }
 }
 
@@ -75,15 +99,19 @@ fn the_model_and_the_version_are_those_of_the_agent() {
 #[test]
 fn what_an_agent_declares_is_read() {
     for name in names().iter().filter(|name| !name.ends_with("_v2") && !name.ends_with("node20")) {
-        let all = Declared { resumes: true, forks: true, model_choice: ModelChoice::SessionOption };
+        let (model_choice, repeats_history) = (ModelChoice::SessionOption, RepeatsHistory::OnRequest);
+        let all = Declared { resumes: true, forks: true, model_choice, repeats_history };
         assert!(outputs(name).contains(&Output::Declares(all)), "{name}");
         let alone = said(name).iter().find_map(|line| declared(line));
-        assert_eq!(alone, Some(Declared { model_choice: ModelChoice::Never, ..all }), "{name}: without a session");
+        assert_eq!(alone, Some(Ok(Declared { model_choice: ModelChoice::Never, ..all })), "{name}: without a session");
     }
     let line = |can: Value| json!({ "id": "initialize", "result": { "agentCapabilities": can } }).to_string();
-    assert_eq!(declared(&line(json!({}))), Some(Declared { model_choice: ModelChoice::Never, ..Declared::default() }));
-    let of_gemini = declared(&line(json!({ "loadSession": true })));
-    assert!(of_gemini.is_some_and(|it| it.resumes && !it.forks));
+    let declares = |can: Value| declared(&line(can)).and_then(Result::ok);
+    assert_eq!(declares(json!({})), Some(Declared { model_choice: ModelChoice::Never, ..Declared::default() }));
+    let of_gemini = declares(json!({ "loadSession": true }));
+    assert!(of_gemini.is_some_and(|it| it.resumes && !it.forks && it.repeats_history == RepeatsHistory::Always));
+    let silent = declares(json!({ "sessionCapabilities": { "resume": {} } }));
+    assert!(silent.is_some_and(|it| it.resumes && it.repeats_history == RepeatsHistory::Never));
     assert_eq!(declared("{\"id\": \"other\", \"result\": {}}"), None);
     assert_eq!(declared("no JSON"), None);
 }
@@ -146,10 +174,12 @@ fn failures_have_the_causes_that_all_harnesses_share_as_far_as_agents_say_them()
 
 #[test]
 fn a_session_that_is_gone_is_begun_anew() {
-    for (line, id) in [("load", RequestId::LoadSession("s".into())), ("fork", RequestId::ForkSession("s".into()))] {
+    let ids =
+        [AcpRequestId::LoadSession, AcpRequestId::ResumeSession, AcpRequestId::ForkSession].map(|id| id("s".into()));
+    for id in ids {
         let answer = json!({ "id": id.to_string(), "error": { "code": -32603, "message": "Internal error" } });
         let outputs = AcpReader::default().read(&answer.to_string()).unwrap();
-        let [Output::TurnEnded(end)] = &outputs[..] else { panic!("{line}: {outputs:?}") };
+        let [Output::TurnEnded(end)] = &outputs[..] else { panic!("{id}: {outputs:?}") };
         assert_eq!(end.result, TurnResult::SessionUnknown);
     }
 }

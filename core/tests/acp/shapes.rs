@@ -123,8 +123,14 @@ fn repeated(kind: &str, message: Option<&str>, text: &str) -> String {
     update(json!({ "sessionUpdate": kind, "messageId": message, "content": content }))
 }
 
+/// The answer to `session/load`.
 fn loaded() -> String {
     json!({ "id": "session/load:s", "result": {} }).to_string()
+}
+
+/// The answer to our question about the history, which no agent knows.
+fn history_repeated() -> String {
+    json!({ "id": "history:s", "error": { "code": -32601, "message": "Method not found" } }).to_string()
 }
 
 #[test]
@@ -133,7 +139,8 @@ fn a_message_at_the_end_of_a_loaded_history_was_heard() {
     let told = |lines: &[String], waits: &str| {
         let waiting = WaitingMessage { id: "m".into(), text: waits.into() };
         let mut reader = AcpReader::new(Arc::default(), None, false, Some(waiting));
-        let outputs = lines.iter().chain([&loaded()]).flat_map(|line| reader.read(line).unwrap()).collect::<Vec<_>>();
+        let lines = [lines, &[loaded(), history_repeated()]].concat();
+        let outputs: Vec<_> = lines.iter().flat_map(|line| reader.read(line).unwrap()).collect();
         assert!(matches!(outputs.last(), Some(Output::Ready { .. })), "{outputs:?}");
         outputs.contains(&Output::Heard { id: "m".into() })
     };
@@ -157,10 +164,55 @@ fn a_message_at_the_end_of_a_loaded_history_was_heard() {
 #[test]
 fn a_reader_that_begins_again_does_not_say_a_loaded_history() {
     let mut reader = reader();
-    for line in [repeated("agent_message_chunk", Some("b"), "an old answer"), loaded()] {
+    for line in [repeated("agent_message_chunk", Some("b"), "an old answer"), loaded(), history_repeated()] {
         reader.read(&line).unwrap();
     }
     assert_eq!(reader.read(&chunk(Some("c"), "new")), Ok(vec![Output::TurnStarted]));
+}
+
+/// Gemini answers `session/load` before it has repeated the history.
+#[test]
+fn a_history_that_is_repeated_after_the_answer_is_not_said_again() {
+    let (user, agent) = ("user_message_chunk", "agent_message_chunk");
+    let waiting = WaitingMessage { id: "m".into(), text: "go on".into() };
+    let mut reader = AcpReader::new(Arc::default(), None, false, Some(waiting));
+    for line in [
+        repeated(user, Some("a"), "one"),
+        loaded(),
+        repeated(agent, Some("b"), "an old answer"),
+        update(json!({ "sessionUpdate": "tool_call", "toolCallId": "t" })),
+        repeated(user, Some("c"), "go on"),
+    ] {
+        assert_eq!(reader.read(&line), Ok(vec![]), "{line}");
+    }
+    let outputs = reader.read(&history_repeated()).unwrap();
+    assert!(
+        matches!(&outputs[..], [Output::Heard { id }, Output::Declares(_), Output::Ready { session, .. }] if id == "m" && session == "s"),
+        "{outputs:?}"
+    );
+    assert_eq!(reader.read(&chunk(Some("d"), "new")), Ok(vec![Output::TurnStarted]));
+}
+
+#[test]
+fn a_session_that_is_resumed_without_its_history_is_open_at_once() {
+    let waiting = WaitingMessage { id: "m".into(), text: "go on".into() };
+    let mut reader = AcpReader::new(Arc::default(), None, false, Some(waiting));
+    let resumed = json!({ "id": "session/resume:s", "result": {} }).to_string();
+    let outputs = reader.read(&resumed).unwrap();
+    assert!(
+        matches!(&outputs[..], [Output::Declares(_), Output::Ready { session, .. }] if session == "s"),
+        "{outputs:?}"
+    );
+    assert_eq!(reader.read(&chunk(Some("d"), "new")), Ok(vec![Output::TurnStarted]));
+}
+
+#[test]
+fn a_session_that_was_not_loaded_is_not_open_after_the_question_about_its_history() {
+    let mut reader = AcpReader::default();
+    let refused = json!({ "id": "session/load:s", "error": { "code": -32603, "message": "no such session" } });
+    let ended = reader.read(&refused.to_string()).unwrap();
+    assert!(matches!(&ended[..], [Output::TurnEnded(end)] if end.result == TurnResult::SessionUnknown), "{ended:?}");
+    assert_eq!(reader.read(&history_repeated()), Ok(vec![]));
 }
 
 #[test]
@@ -194,11 +246,21 @@ fn what_is_unknown_is_skipped() {
 }
 
 #[test]
-fn a_request_of_an_unknown_kind_is_asked_because_the_agent_waits_for_an_answer() {
+fn lines_of_other_modes_say_nothing() {
+    let mut reader = reader();
+    for line in super::recordings::foreign() {
+        assert_eq!(reader.partial(&line), None, "{line}");
+        assert_eq!(reader.read(&line), Ok(vec![]), "{line}");
+    }
+}
+
+#[test]
+fn a_request_of_an_unknown_kind_is_refused_because_the_agent_waits_for_an_answer() {
     let mut reader = reader();
     let line = json!({ "id": 3, "method": "fs/read_text_file", "params": { "path": "/x" } }).to_string();
     let asked = reader.read(&line).unwrap();
     let Some(Output::Asked(request)) = asked.last() else { panic!("{asked:?}") };
+    assert_eq!(request.access, Access::NotOffered, "nobody is asked");
     let answer = hatchery_core::acp::approval(request, &hatchery_core::permission::PermissionDecision::Allow);
     assert!(answer.contains("-32601") && answer.contains("\"id\":3"), "{answer}");
 }

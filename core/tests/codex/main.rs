@@ -12,7 +12,7 @@ mod shapes;
 #[path = "../support/recordings.rs"]
 mod recordings;
 
-use hatchery_core::codex::{CodexReader, RequestId};
+use hatchery_core::codex::{CodexReader, CodexRequestId};
 use hatchery_core::harness::Reader as _;
 use hatchery_core::output::Output;
 use recordings::{ends, texts};
@@ -29,15 +29,15 @@ fn said(name: &str) -> Vec<String> {
     recordings::said(RECORDINGS, name, id)
 }
 
-fn id(request: &Value) -> Option<RequestId> {
+fn id(request: &Value) -> Option<CodexRequestId> {
     let name = || request["id"].to_string();
     Some(match request["method"].as_str()? {
-        "initialize" => RequestId::Initialize,
-        "thread/start" => RequestId::StartThread,
-        "thread/resume" => RequestId::ResumeThread,
-        "thread/fork" => RequestId::ForkThread,
-        "turn/start" | "turn/steer" => RequestId::Say(name()),
-        "turn/interrupt" => RequestId::Interrupt(name()),
+        "initialize" => CodexRequestId::Initialize,
+        "thread/start" => CodexRequestId::StartThread,
+        "thread/resume" => CodexRequestId::ResumeThread,
+        "thread/fork" => CodexRequestId::ForkThread,
+        "turn/start" | "turn/steer" => CodexRequestId::Say(name()),
+        "turn/interrupt" => CodexRequestId::Interrupt(name()),
         _ => return None,
     })
 }

@@ -182,6 +182,15 @@ fn what_is_unknown_is_skipped() {
 }
 
 #[test]
+fn lines_of_other_modes_say_nothing() {
+    let mut reader = CodexReader::default();
+    for line in super::recordings::foreign() {
+        assert_eq!(reader.partial(&line), None, "{line}");
+        assert_eq!(reader.read(&line), Ok(vec![]), "{line}");
+    }
+}
+
+#[test]
 fn a_request_of_an_unknown_kind_is_asked_because_codex_waits_for_an_answer() {
     let asked =
         json!({ "method": "item/tool/requestUserInput", "id": "x", "params": { "threadId": "t", "questions": [] } });

@@ -5,8 +5,8 @@ use super::{agent, event_id, text};
 use hatchery_core::ask::StepTrouble;
 use hatchery_core::event::{QuestEvent, StepEvent};
 use hatchery_core::quest::{
-    Assignment, Brief, Caller, Chore, ChoreKind, Context, GivenSignal, Isolation, Merge, NextAction, Note, NoteKind,
-    Observable, Quest, QuestSpec, QuestState, QueuePosition, RefusedSignal, Requirements, Signal, Step, StepAgent,
+    Assignment, Brief, Caller, Chore, ChoreKind, GivenSignal, Isolation, Merge, NextAction, Note, NoteKind, Observable,
+    Quest, QuestContext, QuestSpec, QuestState, QueuePosition, RefusedSignal, Requirements, Signal, Step, StepAgent,
     StepFork, StepForkState, StepId, StepPlan, StepProgress, StepState, Verdict, WardRun, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Phase, Role, SignalKind, Table};
@@ -147,7 +147,7 @@ fn planned() -> impl Strategy<Value = StepPlan> {
 }
 
 fn requirements() -> impl Strategy<Value = Requirements> {
-    let context = (text(), text()).prop_map(|(id, description)| Context { id, description });
+    let context = (text(), text()).prop_map(|(id, description)| QuestContext { id, description });
     let observable = (text(), option::of(text()), text()).prop_map(|(id, context, description)| Observable {
         id,
         context,
@@ -316,7 +316,11 @@ fn state() -> impl Strategy<Value = StepState> {
         }),
         Just(StepState::Blocked),
         (text(), next()).prop_map(|(why, then)| StepState::Failed { why, then }),
-        (text(), instant()).prop_map(|(summary, at)| StepState::Complete { summary, at }),
+        (text(), instant(), option::of(text())).prop_map(|(summary, at, version)| StepState::Complete {
+            summary,
+            at,
+            spec_version: version.map(Into::into),
+        }),
     ]
 }
 
@@ -398,14 +402,14 @@ fn whole() -> impl Strategy<Value = Quest> {
         vec(step_id(), 0..3),
         forks,
     );
-    let past = vec((step_id(), any::<u32>()), 0..3);
+    let past = (vec((step_id(), any::<u32>()), 0..3), option::of(text()));
     let counts = (any::<[u32; 3]>(), past, option::of(money()), usage(), [instant(), instant()], event_id());
     (state, made_of, order, counts).prop_map(
         |(
             state,
             (requirements, ward, plans, steps),
             (dependents, positions, working, unapproved, forks),
-            ([open, agents, forked], past, budget, spent, [created, changed], version),
+            ([open, agents, forked], (past, spec_version), budget, spent, [created, changed], version),
         )| Quest {
             state,
             requirements,
@@ -427,6 +431,7 @@ fn whole() -> impl Strategy<Value = Quest> {
             past_chores: past.into_iter().collect(),
             budget,
             spent,
+            spec_version: spec_version.map(Into::into),
             created,
             changed,
             version,

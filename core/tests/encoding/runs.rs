@@ -4,7 +4,7 @@ use super::{agent, event_id, quests, text};
 use hatchery_core::ask::About;
 use hatchery_core::event::Refused;
 use hatchery_core::event::{AgentEvent, BudgetEvent, PermissionEvent, QuestionEvent, RunEvent};
-use hatchery_core::harness::{Capabilities, Declared, ModelChoice};
+use hatchery_core::harness::{Capabilities, Declared, ModelChoice, RepeatsHistory};
 use hatchery_core::outcome::{Cause, Exit, Outcome};
 use hatchery_core::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::permission::{
@@ -12,8 +12,8 @@ use hatchery_core::permission::{
     PermissionRequest, PermissionRule,
 };
 use hatchery_core::run::{
-    Attempt, AttemptId, Conversation, Delivery, DeliveryKind, DesiredRun, DesiredState, ForeignSession, HarnessSession,
-    PastRun, Process, Run, RunSpec, RunState, StopWhy,
+    Attempt, AttemptId, BudgetState, Conversation, Delivery, DeliveryKind, DesiredRun, DesiredState, ForeignSession,
+    HarnessSession, PastRun, Process, Readiness, Run, RunSpec, RunState, StopWhy,
 };
 use hatchery_core::usage::{ContextUse, Meter, Metered, Money, Usage};
 use hatchery_core::{Event, Timestamp};
@@ -271,9 +271,11 @@ fn troubles() -> impl Strategy<Value = Output> {
         (text(), option::of(text())).prop_map(|(request, problem)| Output::Answered { request, problem }),
         (option::of(text()), option::of(any::<u64>()))
             .prop_map(|(trigger, tokens_before)| Output::Compacted { trigger, tokens_before }),
-        (any::<[bool; 2]>(), model_choice()).prop_map(|([resumes, forks], model_choice)| {
-            Output::Declares(Declared { resumes, forks, model_choice })
-        }),
+        (any::<[bool; 2]>(), model_choice(), repeats_history()).prop_map(
+            |([resumes, forks], model_choice, repeats_history)| {
+                Output::Declares(Declared { resumes, forks, model_choice, repeats_history })
+            }
+        ),
         text().prop_map(|model| Output::ModelChosen { model }),
         api_error().prop_map(Output::ApiError),
         (any::<u64>(), text()).prop_map(|(bytes, reason)| Output::Unread { bytes, reason }),
@@ -291,6 +293,7 @@ fn access() -> impl Strategy<Value = Access> {
         text().prop_map(|command| Access::Execute { command }),
         Just(Access::Other),
         Just(Access::OwnTool),
+        Just(Access::NotOffered),
     ]
 }
 
@@ -336,7 +339,7 @@ fn decision() -> impl Strategy<Value = PermissionDecision> {
 
 fn capabilities() -> impl Strategy<Value = Capabilities> {
     let yes_or_no = any::<[bool; 10]>();
-    (yes_or_no, model_choice()).prop_map(|(yes_or_no, model_choice)| {
+    (yes_or_no, model_choice(), repeats_history()).prop_map(|(yes_or_no, model_choice, repeats_history)| {
         let [chooses, echoes, forks, interrupts, stays_open, asks, reports_cost, single, resumes, explains] = yes_or_no;
         Capabilities {
             chooses_session_id: chooses,
@@ -350,6 +353,7 @@ fn capabilities() -> impl Strategy<Value = Capabilities> {
             resumes,
             explains_denials: explains,
             model_choice,
+            repeats_history,
         }
     })
 }
@@ -357,6 +361,11 @@ fn capabilities() -> impl Strategy<Value = Capabilities> {
 fn model_choice() -> impl Strategy<Value = ModelChoice> {
     use ModelChoice::{AtStart, Never, SessionModel, SessionOption};
     prop::sample::select(vec![AtStart, SessionOption, SessionModel, Never])
+}
+
+fn repeats_history() -> impl Strategy<Value = RepeatsHistory> {
+    use RepeatsHistory::{Always, Never, OnRequest};
+    prop::sample::select(vec![Always, OnRequest, Never])
 }
 
 fn failure_kind() -> impl Strategy<Value = FailureKind> {
@@ -454,6 +463,15 @@ fn run() -> impl Strategy<Value = Run> {
                 let [requested, last_output, addressed] = times;
                 let answers = answers.into_iter().collect();
                 let early_answers = permissions.iter().map(early).collect();
+                let readiness = match (started, copied) {
+                    (false, _) => Readiness::Starting,
+                    (true, true) => Readiness::ConfirmsModel,
+                    (true, false) => Readiness::Ready,
+                };
+                let budget = match held {
+                    true => BudgetState::UsedUp { cut_short, calls: overspent },
+                    false => BudgetState::Within,
+                };
                 let attempt = Attempt {
                     number: attempt,
                     waits,
@@ -463,16 +481,13 @@ fn run() -> impl Strategy<Value = Run> {
                     answers,
                     capabilities: Capabilities::ALL,
                     copied,
-                    started,
+                    readiness,
                     heard,
                     in_turn,
-                    model_due: copied && started,
                     waiting_call: awaits.then(|| "toolu_1".to_owned()),
                     silent,
                     permissions: permissions.into_iter().collect(),
-                    held,
-                    cut_short,
-                    overspent,
+                    budget,
                     signal_heard,
                     outcome,
                     meter,
@@ -532,15 +547,19 @@ fn conversation() -> impl Strategy<Value = Conversation> {
         metered(),
         option::of(context_use()),
         turns,
+        option::of(event_id()),
     )
-        .prop_map(|(harness_session, orphaned, unheard, spent, metered, context, turns)| Conversation {
-            harness_session,
-            orphaned,
-            unheard: unheard.into_iter().collect(),
-            spent,
-            metered,
-            context,
-            turns: turns.into_iter().collect(),
+        .prop_map(|(harness_session, orphaned, unheard, spent, metered, context, turns, perhaps_heard)| {
+            Conversation {
+                harness_session,
+                orphaned,
+                unheard: unheard.into_iter().collect(),
+                spent,
+                metered,
+                context,
+                turns: turns.into_iter().collect(),
+                perhaps_heard,
+            }
         })
 }
 

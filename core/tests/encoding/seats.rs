@@ -5,9 +5,9 @@
 use super::{agent, runs, session, text};
 use hatchery_core::event::{Egg, SeatEvent, WakeOrder, Waking};
 use hatchery_core::seat::{
-    ArtifactMeta, Born, Document, FaceVariant, Identity, Listed, ListedStatus, Mode, Position, Vital,
+    ArtifactMeta, Born, FaceVariant, Identity, Listed, ListedStatus, Mode, Position, SeatDocument, Vital,
 };
-use hatchery_core::{Event, Timestamp};
+use hatchery_core::{Event, EventId, Timestamp};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -30,13 +30,13 @@ fn identity() -> impl Strategy<Value = Identity> {
     )
 }
 
-fn document() -> impl Strategy<Value = Document> {
+fn document() -> impl Strategy<Value = SeatDocument> {
     let status = prop::sample::select(vec!["alive", "sleeping", "hatching", "expired"]);
     let born = (identity(), option::of(moment())).prop_map(|(identity, created)| Born::of(&identity, created));
     (position(), option::of(moment()), status, option::of(text()), vec(born, 0..3)).prop_map(
         |(position, last_alive_at, status, last_session_id, births)| {
-            let status = hatchery_core::seat::Status::read(Some(status), None).unwrap();
-            Document { position, vital: Vital { last_alive_at, status, last_session_id }, births }
+            let status = hatchery_core::seat::SeatStatus::read(Some(status), None).unwrap();
+            SeatDocument { position, vital: Vital { last_alive_at, status, last_session_id }, births }
         },
     )
 }
@@ -89,6 +89,8 @@ pub fn happened() -> impl Strategy<Value = Event> {
         (session(), runs::spec()).prop_map(|(session, spec)| SeatEvent::LeadAwaited { session, spec }),
         (position(), agent()).prop_map(|(position, agent)| SeatEvent::Filled { position, agent }),
         (position(), agent()).prop_map(|(position, agent)| SeatEvent::SpokenFor { agent, position }),
+        (position(), agent(), any::<u64>().prop_map(EventId))
+            .prop_map(|(position, agent, message)| SeatEvent::Relayed { agent, position, message }),
         vec(egg, 0..3).prop_map(|seats| SeatEvent::Summoned { seats }),
         (position(), identity()).prop_map(|(position, identity)| SeatEvent::Registered { position, identity }),
         (option::of(agent()), vec(listed(), 0..3)).prop_map(|(by, agents)| SeatEvent::Reported { by, agents }),

@@ -2,7 +2,7 @@
 
 use hatchery_core::agent::{Birth, Origin};
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, SeatEvent, SessionEvent};
-use hatchery_core::history::{RewindTo, Said, mark_interrupted, put_in_order, ranges};
+use hatchery_core::history::{HistoryMessage, RewindTo, mark_interrupted, put_in_order, ranges};
 use hatchery_core::session::EndReason;
 use hatchery_core::{
     Address, AgentId, Command, Event, EventId, MessageKind, Record, Refusal, SessionId, Stream, Timestamp, World, step,
@@ -73,9 +73,10 @@ impl Given {
     }
 
     /// An agent's history, read from the log by its ranges.
-    pub fn replay(&self, agent: AgentId) -> Vec<Said> {
+    pub fn replay(&self, agent: AgentId) -> Vec<HistoryMessage> {
         let parts = ranges(&self.world, agent);
-        let mut said: Vec<Said> = parts.iter().flat_map(|part| self.read(part.agent, part.after, part.upto)).collect();
+        let mut said: Vec<HistoryMessage> =
+            parts.iter().flat_map(|part| self.read(part.agent, part.after, part.upto)).collect();
         put_in_order(&self.world, &mut said, |said| said.id);
         mark_interrupted(&mut said);
         said
@@ -88,17 +89,17 @@ impl Given {
 
     /// What reaches the model.
     pub fn heard(&self, agent: AgentId) -> Vec<String> {
-        let said = self.replay(agent).into_iter().filter(Said::reaches_model);
+        let said = self.replay(agent).into_iter().filter(HistoryMessage::reaches_model);
         said.map(|said| said.content).collect()
     }
 
-    fn read(&self, of: AgentId, after: EventId, upto: EventId) -> impl Iterator<Item = Said> {
+    fn read(&self, of: AgentId, after: EventId, upto: EventId) -> impl Iterator<Item = HistoryMessage> {
         self.log.iter().filter(move |record| after < record.id && record.id <= upto).filter_map(move |record| {
             let Event::Message(MessageEvent::Added { agent, kind, content, source_id, .. }) = record.event.clone()
             else {
                 return None;
             };
-            let said = Said { id: record.id, agent, kind, content, source_id, interrupted: false };
+            let said = HistoryMessage { id: record.id, agent, kind, content, source_id, interrupted: false };
             (agent == of).then_some(said)
         })
     }

@@ -3,15 +3,15 @@
 use crate::given::*;
 use hatchery_core::agent::Birth;
 use hatchery_core::event::MessageEvent;
-use hatchery_core::history::{Imported, MAX_MARK_BYTES, MAX_MESSAGE_BYTES, SourceId};
+use hatchery_core::history::{ImportedItem, MAX_MARK_BYTES, MAX_MESSAGE_BYTES, SourceId};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Refusal};
 
-fn agent(agent: AgentId, parent: AgentId, upto: Option<u64>) -> Imported {
-    Imported::Agent { agent, parent, upto: upto.map(EventId) }
+fn agent(agent: AgentId, parent: AgentId, upto: Option<u64>) -> ImportedItem {
+    ImportedItem::Agent { agent, parent, upto: upto.map(EventId) }
 }
 
-fn message(agent: AgentId, kind: MessageKind, content: &str, to: Option<u64>) -> Imported {
-    Imported::Message {
+fn message(agent: AgentId, kind: MessageKind, content: &str, to: Option<u64>) -> ImportedItem {
+    ImportedItem::Message {
         agent,
         kind,
         content: content.into(),
@@ -20,11 +20,11 @@ fn message(agent: AgentId, kind: MessageKind, content: &str, to: Option<u64>) ->
     }
 }
 
-fn user(agent: AgentId, content: &str) -> Imported {
+fn user(agent: AgentId, content: &str) -> ImportedItem {
     message(agent, MessageKind::User, content, None)
 }
 
-fn import<const N: usize>(items: [Imported; N]) -> Command {
+fn import<const N: usize>(items: [ImportedItem; N]) -> Command {
     Command::ImportHistory { items: items.into() }
 }
 

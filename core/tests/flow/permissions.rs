@@ -210,3 +210,32 @@ fn the_reason_of_a_denial_reaches_every_agent() {
     let it = hears(it, [asks("s", "make again")]).done();
     assert_eq!(unheard(&it).len(), 1, "and a policy only once: each message is a turn that costs money");
 }
+
+/// A program that is killed in a question may still say that its turn was cancelled. Some also end a turn like that after a denial.
+#[test]
+fn a_turn_that_nobody_interrupted_has_failed() {
+    let silent = Capabilities { echoes_messages: false, ..Capabilities::ALL };
+    let asking = |capabilities| {
+        let it = wanted(with(PermissionPolicy::Ask)).and(spawned_with(first(), capabilities)).and(begun(first()));
+        hears(it.and(heard(first(), BRIEFING)), [asks("r", "make")]).done()
+    };
+    let question = |it: &Given| it.world.questions().next().map(|(id, _)| id.0).expect("the user is asked");
+    let cancelled = |it: Given| hears(it, [result(broken_off())]).done();
+    let goes_on = |it: Given| {
+        let it = cancelled(it).when(exit(first(), Exit::Signal(9))).done();
+        last_run(&it).attempt.number == 2
+    };
+    assert!(goes_on(asking(silent)), "it was killed");
+    assert!(!goes_on(asking(silent).when(interrupt(A)).done()), "the user interrupted it");
+    assert!(!goes_on(asking(Capabilities::ALL)), "an interrupt that was answered is no longer known");
+    let denied = |it: Given| {
+        let question = question(&it);
+        it.when(answer(question, "deny")).done()
+    };
+    assert!(!goes_on(denied(asking(silent))), "it gave up");
+    let asks_again = hears(denied(asking(silent)), [asks("s", "make again")]).done();
+    assert!(goes_on(asks_again), "it went on after the denial, and was killed");
+    let stopped = asking(silent).when(stop(A)).done();
+    let stopped = cancelled(stopped).when(exit(first(), Exit::Signal(15))).done();
+    assert_eq!(last_run(&stopped).attempt.number, 1, "it was told to end");
+}

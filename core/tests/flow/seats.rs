@@ -9,8 +9,8 @@ use hatchery_core::harness::Capabilities;
 use hatchery_core::output::Output;
 use hatchery_core::run::{AttemptId, Process, RunSpec, RunState};
 use hatchery_core::seat::{
-    Born, Button, Document, EggOrder, HATCH_MS, Identity, LeadOrder, MAX_SOUL_BYTES, Mode, Position, Rising,
-    SeatRefusal, SeatState, Status, Vital, WAKE_MS, button,
+    Born, Button, EggOrder, HATCH_MS, Identity, LeadOrder, MAX_SOUL_BYTES, Mode, Position, Rising, SeatDocument,
+    SeatRefusal, SeatState, SeatStatus, Vital, WAKE_MS, button,
 };
 use hatchery_core::session::EndReason;
 use hatchery_core::{
@@ -363,9 +363,9 @@ fn a_fork_of_an_agent_in_a_seat_sits_in_none() {
 /// Somebody sleeps in seat 7 who was imported with a name and without a soul.
 fn soulless() -> Play {
     let mut play = Play::new();
-    let document = Document {
+    let document = SeatDocument {
         position: at(7),
-        vital: Vital { last_alive_at: Some(Timestamp(5)), status: Status::Sleeping, last_session_id: None },
+        vital: Vital { last_alive_at: Some(Timestamp(5)), status: SeatStatus::Sleeping, last_session_id: None },
         births: vec![Born::of(&Identity { name: Some("Vael".into()), ..Identity::default() }, None)],
     };
     play.must(Command::ImportIdentities { documents: vec![document] });
@@ -490,12 +490,12 @@ fn a_registration_that_is_not_whole_is_refused() {
 #[test]
 fn an_import_merges_and_never_replaces_a_soul() {
     let mut play = alive(&[0]);
-    let document = |position: u64, soul: &str, status| Document {
+    let document = |position: u64, soul: &str, status| SeatDocument {
         position: at(position),
         vital: Vital { last_alive_at: Some(Timestamp(i64::MAX)), status, last_session_id: Some("elsewhere".into()) },
         births: vec![Born::of(&identity("Other", soul), Some(Timestamp(1)))],
     };
-    let documents = vec![document(0, "another soul", Status::Sleeping), document(1, "a soul", Status::Alive)];
+    let documents = vec![document(0, "another soul", SeatStatus::Sleeping), document(1, "a soul", SeatStatus::Alive)];
     play.must(Command::ImportIdentities { documents: documents.clone() });
     assert_eq!(play.soul(0).as_deref(), Some("I am Name0."), "its own soul stays");
     assert_eq!(play.state(0), Some(SeatState::Alive), "its process runs here");
@@ -504,16 +504,16 @@ fn an_import_merges_and_never_replaces_a_soul() {
     // Alive elsewhere: here it can be woken.
     assert_eq!((play.state(1), play.soul(1).as_deref()), (Some(SeatState::ASLEEP), Some("a soul")));
     assert_eq!(play.must(Command::ImportIdentities { documents }), [], "the second time changes nothing");
-    let lead = Command::ImportIdentities { documents: vec![document(4, "x", Status::Alive)] };
+    let lead = Command::ImportIdentities { documents: vec![document(4, "x", SeatStatus::Alive)] };
     assert_eq!(play.refused(lead), SeatRefusal::LeadSeat(at(4)));
 }
 
 #[test]
 fn an_imported_egg_expires_and_one_with_a_name_sleeps() {
     let mut play = Play::new();
-    let egg = |position: u64, name: Option<&str>| Document {
+    let egg = |position: u64, name: Option<&str>| SeatDocument {
         position: at(position),
-        vital: Vital { status: Status::Hatching, ..Vital::default() },
+        vital: Vital { status: SeatStatus::Hatching, ..Vital::default() },
         births: vec![Born::of(&Identity { name: name.map(Into::into), ..Identity::default() }, Some(Timestamp(900)))],
     };
     play.must(Command::ImportIdentities { documents: vec![egg(0, None), egg(1, Some("Lyra"))] });

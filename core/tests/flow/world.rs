@@ -4,7 +4,7 @@ use crate::given::*;
 use crate::run::words::*;
 use hatchery_core::agent::Birth;
 use hatchery_core::event::AgentEvent;
-use hatchery_core::history::{Imported, RewindTo, SourceId};
+use hatchery_core::history::{ImportedItem, RewindTo, SourceId};
 use hatchery_core::session::EndReason::{Failed, User};
 use hatchery_core::world::Impossible;
 use hatchery_core::{Address, Command, Event, EventId, Exit, MessageKind, Record, Stream, Timestamp, World, step};
@@ -171,14 +171,14 @@ fn a_decision_rests_on_what_it_read_and_on_what_it_changes() {
     rests_on(two(), send(to_a, to_b, "one"), [a, b, mail(to_a), mail(to_b)]);
     rests_on(two().and(sent(human, to_a, "one")), take(to_a), [a, mail(to_a)]);
     rests_on(two().and(sent(human, to_a, "one")), read(to_a), [a, mail(to_a)]);
-    let line = Imported::Message {
+    let line = ImportedItem::Message {
         agent: A,
         kind: MessageKind::User,
         content: "one".into(),
         to: None,
         source_id: SourceId::Number(1),
     };
-    let items = vec![Imported::Agent { agent: A, parent: R, upto: None }, line];
+    let items = vec![ImportedItem::Agent { agent: A, parent: R, upto: None }, line];
     rests_on(given([]), Command::ImportHistory { items }, [r, a]);
     // A child that waited must not be born into a session that another writer ends meanwhile.
     let birth = Birth { session: Some(S), ..Birth::of(B) };

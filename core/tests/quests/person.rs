@@ -6,7 +6,7 @@ use crate::shell::Shell;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{QuestEvent, QuestionEvent, RunEvent, StepEvent};
 use hatchery_core::outcome::Cause;
-use hatchery_core::quest::{Brief, MAX_MENDINGS, Merge, NextAction, QuestState, Signal, Status, Verdict};
+use hatchery_core::quest::{Brief, MAX_MENDINGS, Merge, NextAction, QuestState, Signal, StepStatus, Verdict};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{AgentId, Command, Event, QuestId};
 
@@ -75,7 +75,7 @@ impl Shell {
 
     fn retries(&mut self, quest: QuestId) {
         let steps = self.world.quest(quest).into_iter().flat_map(|quest| quest.steps.iter());
-        let failed = steps.filter(|(_, step)| step.status() == Status::Failed).map(|(id, _)| id.clone());
+        let failed = steps.filter(|(_, step)| step.status() == StepStatus::Failed).map(|(id, _)| id.clone());
         for step in failed.collect::<Vec<_>>() {
             if self.submit(&Command::RetryStep { quest, step, fresh: false }).is_ok() {
                 self.met.insert("tried again");

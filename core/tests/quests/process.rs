@@ -4,7 +4,7 @@ use crate::chance::planned;
 use crate::shell::Shell;
 use hatchery_core::agent::Birth;
 use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
-use hatchery_core::quest::{Assignment, Context, Observable, Quest, Requirements, Signal, StepId, StepPlan};
+use hatchery_core::quest::{Assignment, Observable, Quest, QuestContext, Requirements, Signal, StepId, StepPlan};
 use hatchery_core::roles::{Role, SignalKind};
 use hatchery_core::run::{RunSpec, wire_name};
 use hatchery_core::usage::{Money, Usage};
@@ -173,7 +173,7 @@ impl Shell {
 
     fn requirements(&mut self) -> Requirements {
         let description = "dry feet".to_owned();
-        let context = Context { id: "river".into(), description: description.clone() };
+        let context = QuestContext { id: "river".into(), description: description.clone() };
         let lost = !self.calm && self.chance.one_in(10);
         let of = Some(if lost { "desert".into() } else { "river".into() });
         let observable = Observable { id: "dry".into(), context: of, description };

@@ -6,7 +6,7 @@ use crate::process::Process;
 use crate::witness::Witness;
 use hatchery_core::harness::Capabilities;
 use hatchery_core::quest::{
-    ChoreKind, Merge, Quest, QuestState, Start, Status, Step, StepForkState, StepState, Verdict, Work,
+    ChoreKind, Merge, Quest, QuestState, Start, Step, StepForkState, StepState, StepStatus, Verdict, Work,
 };
 use hatchery_core::run::{DesiredState, RunState};
 use hatchery_core::{AgentId, Command, Event, EventId, Exit, QuestId, Record, Refusal, Timestamp, World};
@@ -362,7 +362,7 @@ impl Shell {
         self.saved = rmp_serde::to_vec_named(&world).expect("a world is plain data");
         self.world = world;
         self.met.insert("restarted");
-        if self.world.quests().any(|(_, quest)| quest.steps.values().any(|it| it.status() == Status::Blocked)) {
+        if self.world.quests().any(|(_, quest)| quest.steps.values().any(|it| it.status() == StepStatus::Blocked)) {
             self.met.insert("blocked");
         }
     }

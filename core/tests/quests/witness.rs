@@ -3,7 +3,9 @@
 
 use hatchery_core::event::{AgentEvent, QuestEvent, QuestionEvent, RunEvent, StepEvent};
 use hatchery_core::outcome::Cause;
-use hatchery_core::quest::{Isolation, Merge, QuestSpec, Status, StepId, StepPlan, StepState, Verdict, WardSpec, Work};
+use hatchery_core::quest::{
+    Isolation, Merge, QuestSpec, StepId, StepPlan, StepState, StepStatus, Verdict, WardSpec, Work,
+};
 use hatchery_core::roles::{Phase, WARD};
 use hatchery_core::run::{AttemptId, StopWhy};
 use hatchery_core::{AgentId, Event, EventId, QuestId, Record, World};
@@ -229,9 +231,9 @@ impl Witness {
                 // One that has no station is complete without a word.
                 let silent =
                     tale.quest_spec.table.path(step.phase).is_empty() || (*name == StepId::plan() && !part.begun);
-                assert!(part.complete == (status == Status::Complete) || silent, "{name}: {part:?} is {status:?}");
-                assert_eq!(part.failed, status == Status::Failed, "{name}");
-                assert_eq!(blocked.contains(name), status == Status::Blocked, "{name}: {part:?}");
+                assert!(part.complete == (status == StepStatus::Complete) || silent, "{name}: {part:?} is {status:?}");
+                assert_eq!(part.failed, status == StepStatus::Failed, "{name}");
+                assert_eq!(blocked.contains(name), status == StepStatus::Blocked, "{name}: {part:?}");
                 let holder = match &step.state {
                     StepState::Running(Work::Agent { agent, .. }) => Some(Holder::Agent(*agent)),
                     StepState::Running(Work::Ward(number)) => Some(Holder::Ward(*number)),

@@ -3,7 +3,7 @@
 
 use hatchery_core::agent::Birth;
 use hatchery_core::event::MessageEvent;
-use hatchery_core::history::{Imported, Range, Said, SourceId, mark_interrupted, ranges};
+use hatchery_core::history::{HistoryMessage, ImportedItem, Range, SourceId, mark_interrupted, ranges};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Record, Timestamp, World, step};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -66,20 +66,21 @@ impl Lived {
         self.log.extend(records);
     }
 
-    fn replay(&self, agent: AgentId) -> Vec<Said> {
-        let mut said: Vec<Said> = ranges(&self.world, agent).iter().flat_map(|part| self.read(*part)).collect();
+    fn replay(&self, agent: AgentId) -> Vec<HistoryMessage> {
+        let mut said: Vec<HistoryMessage> =
+            ranges(&self.world, agent).iter().flat_map(|part| self.read(*part)).collect();
         mark_interrupted(&mut said);
         said
     }
 
-    fn read(&self, part: Range) -> impl Iterator<Item = Said> {
+    fn read(&self, part: Range) -> impl Iterator<Item = HistoryMessage> {
         let inside = self.log.iter().filter(move |record| part.after < record.id && record.id <= part.upto);
         inside.filter_map(move |record| {
             let Event::Message(MessageEvent::Added { agent, kind, content, source_id, .. }) = record.event.clone()
             else {
                 return None;
             };
-            let said = Said { id: record.id, agent, kind, content, source_id, interrupted: false };
+            let said = HistoryMessage { id: record.id, agent, kind, content, source_id, interrupted: false };
             (agent == part.agent).then_some(said)
         })
     }
@@ -107,7 +108,7 @@ enum Arrival {
 /// The lines of an import, and under which id each message of the tree will be found.
 struct Import<'a> {
     tree: &'a Tree,
-    items: Vec<Imported>,
+    items: Vec<ImportedItem>,
     next: EventId,
     ids: BTreeMap<u64, EventId>,
     made: BTreeMap<u64, AgentId>,
@@ -153,12 +154,12 @@ impl<'a> Import<'a> {
             self.made[&parent]
         });
         self.made.insert(id, agent);
-        self.push(Imported::Agent { agent, parent, upto: it.fork_message_id.map(|point| self.ids[&point]) });
+        self.push(ImportedItem::Agent { agent, parent, upto: it.fork_message_id.map(|point| self.ids[&point]) });
     }
 
     fn message(&mut self, message: &Message) {
         self.ids.insert(message.id, self.next);
-        self.push(Imported::Message {
+        self.push(ImportedItem::Message {
             agent: self.made[&message.agent],
             kind: message.kind,
             content: String::new(),
@@ -167,13 +168,13 @@ impl<'a> Import<'a> {
         });
     }
 
-    fn push(&mut self, item: Imported) {
+    fn push(&mut self, item: ImportedItem) {
         self.items.push(item);
         self.next = self.next.next();
     }
 }
 
-fn numbers<'a>(said: impl Iterator<Item = &'a Said>) -> Vec<i64> {
+fn numbers<'a>(said: impl Iterator<Item = &'a HistoryMessage>) -> Vec<i64> {
     said.map(|said| match said.source_id {
         Some(SourceId::Number(id)) => id,
         _ => panic!("{} was imported with its number", said.id),
@@ -263,7 +264,7 @@ fn named_cases_replay_as_expected() {
     for case in &cases {
         let told = Told::of(case);
         let leaf = told.agents[&case.leaf];
-        let texts = |agent, keep: fn(&Said) -> bool| -> Vec<String> {
+        let texts = |agent, keep: fn(&HistoryMessage) -> bool| -> Vec<String> {
             told.lived.replay(agent).into_iter().filter(keep).map(|said| said.content).collect()
         };
         let name = &case.name;
@@ -272,7 +273,7 @@ fn named_cases_replay_as_expected() {
             assert_eq!(&texts(leaf, |said| said.kind.reaches_model()), expected, "{name}");
         }
         if let Some(expected) = &case.expect_conversation {
-            assert_eq!(&texts(leaf, Said::reaches_model), expected, "{name}");
+            assert_eq!(&texts(leaf, HistoryMessage::reaches_model), expected, "{name}");
         }
         if let Some(expected) = &case.expect_parent {
             let parent = told.lived.world.agent(leaf).and_then(|it| it.parent).expect("it was forked");

@@ -4,7 +4,7 @@ pub use crate::dice::Chance;
 
 use hatchery_core::agent::{Birth, MAX_NAME_BYTES, MAX_REMARK_BYTES};
 use hatchery_core::harness::Capabilities;
-use hatchery_core::history::{Imported, RewindTo, SourceId};
+use hatchery_core::history::{ImportedItem, RewindTo, SourceId};
 use hatchery_core::output::{FailureKind, TurnEnd, TurnResult};
 use hatchery_core::request::Request;
 use hatchery_core::run::{AttemptId, MAX_RETRIES, MIN_STALL_MS, Process, Run, RunSpec, wire_name};
@@ -191,16 +191,16 @@ impl Chance {
     }
 
     /// A family of two and a word from each; the second may inherit from the first, in the same breath.
-    fn history(&mut self) -> Vec<Imported> {
+    fn history(&mut self) -> Vec<ImportedItem> {
         let parent = self.agent();
         let child = self.child(parent);
         let upto = self.maybe_event();
         let line = |agent, kind| {
             let source_id = SourceId::Number(7);
-            Imported::Message { agent, kind, content: String::new(), to: None, source_id }
+            ImportedItem::Message { agent, kind, content: String::new(), to: None, source_id }
         };
         let kinds = [self.kind(), self.kind()];
-        vec![line(parent, kinds[0]), Imported::Agent { agent: child, parent, upto }, line(child, kinds[1])]
+        vec![line(parent, kinds[0]), ImportedItem::Agent { agent: child, parent, upto }, line(child, kinds[1])]
     }
 
     fn rewind_to(&mut self) -> RewindTo {

@@ -4,7 +4,7 @@
 use crate::chance::Chance;
 use hatchery_core::agent::{Birth, MAX_PENDING_FORKS};
 use hatchery_core::event::MessageEvent;
-use hatchery_core::history::{RewindTo, Said, mark_interrupted, ranges};
+use hatchery_core::history::{HistoryMessage, RewindTo, mark_interrupted, ranges};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Record, Timestamp, World, step};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -129,14 +129,14 @@ impl Family {
     }
 
     fn replay(&self, agent: AgentId) -> Vec<(u64, bool)> {
-        let mut said: Vec<Said> = Vec::new();
+        let mut said: Vec<HistoryMessage> = Vec::new();
         for part in ranges(&self.world, agent) {
             let from = self.log.partition_point(|record| record.id <= part.after);
             let inside = self.log[from..].iter().take_while(|record| record.id <= part.upto);
             said.extend(inside.filter_map(|record| {
                 let Event::Message(MessageEvent::Added { agent, kind, .. }) = record.event else { return None };
                 let content = String::new();
-                let said = Said { id: record.id, agent, kind, content, source_id: None, interrupted: false };
+                let said = HistoryMessage { id: record.id, agent, kind, content, source_id: None, interrupted: false };
                 (agent == part.agent).then_some(said)
             }));
         }

@@ -2,15 +2,15 @@
 
 use super::{NOW, at, document, json};
 use hatchery_core::build_event::{BuildEvent, ContextHealth, MAX_EVENTS_IN_DOCUMENT};
-use hatchery_core::build_run::{self, BuildError, BuildRun, ChunkState, Move, RunStatus};
-use hatchery_core::status::Document;
+use hatchery_core::build_run::{self, BuildError, BuildRun, Changed, ChunkState, Move, ResumeTerms, RunStatus};
+use hatchery_core::status::StatusDocument;
 use hatchery_core::status::view::ChunkProgress;
 use std::collections::BTreeMap;
 
 const PLAN: &str = r##"{"specVersion":"2.4","priorities":["speed"],"convergencePhase":"viewer","chunks":[
     {"name":"one","sections":["#a"],"ours":{"kept":true}},{"name":"two","dependsOn":[1]},{"name":"three"}]}"##;
 
-fn planned() -> Document {
+fn planned() -> StatusDocument {
     let mut document = document(r#"{"unknown":1}"#);
     build_run::approve(&mut document, &json(PLAN), "run-1", false, NOW).unwrap();
     document
@@ -21,7 +21,7 @@ fn none() -> BTreeMap<String, String> {
     BTreeMap::new()
 }
 
-fn run(document: &Document) -> BuildRun {
+fn run(document: &StatusDocument) -> BuildRun {
     BuildRun::read(document).unwrap()
 }
 
@@ -58,10 +58,10 @@ fn plans_that_cannot_be_worked_off_are_refused() {
         r#"{"chunks":[{"name":"a"}],"specVersion":2.4}"#,
         r#"{"chunks":[{"name":"a"}],"convergencePhase":[]}"#,
     ] {
-        let mut document = Document::default();
+        let mut document = StatusDocument::default();
         let refused = build_run::approve(&mut document, &json(plan), "run-1", false, NOW);
         assert!(matches!(refused, Err(BuildError::BadPlan { .. })), "{plan}: {refused:?}");
-        assert_eq!(document, Document::default());
+        assert_eq!(document, StatusDocument::default());
     }
 }
 
@@ -117,8 +117,9 @@ fn chunks_move_on_and_the_run_with_them() {
     build_run::move_chunk(&mut document, 3, Move::Retry, &none(), NOW).unwrap();
     assert_eq!(run(&document).status, RunStatus::Running);
     build_run::move_chunk(&mut document, 3, Move::Complete, &none(), NOW).unwrap();
-    assert_eq!(run(&document).status, RunStatus::Completed);
-    assert_eq!(document.chunk_progress(), None, "the progress is cleared when the build is completed");
+    assert_eq!(BuildRun::read(&document), None, "a run that is completed is cleared");
+    assert_eq!(at(&document, "buildRun"), "null");
+    assert_eq!(document.chunk_progress(), None, "and so is its progress");
 }
 
 #[test]
@@ -127,19 +128,30 @@ fn a_resumed_run_knows_what_is_done_and_what_is_out_of_date() {
     for (id, action) in [(1, Move::Start), (1, Move::Complete), (2, Move::Start)] {
         build_run::move_chunk(&mut document, id, action, &none(), NOW).unwrap();
     }
+    let mut newer = document.clone();
+    newer.set("specVersion", "2.5");
+    let undecided = ResumeTerms { rebuild: &[], changed: None, sections: &none() };
+    let refused = build_run::resume(&mut newer, &undecided, NOW);
+    assert_eq!(refused, Err(BuildError::Outdated { chunks: vec![1] }));
+    let decided = ResumeTerms { changed: Some(Changed::Rebuild), ..undecided };
+    build_run::resume(&mut newer, &decided, NOW).unwrap();
+    assert_eq!(run(&newer).chunk(1).unwrap().state, ChunkState::Planned { attempts: 0 });
     let shown = run(&document).resume(Some("2.4"), &none()).unwrap();
     assert_eq!((shown.done, shown.remaining, shown.ready), (vec![1], vec![2, 3], vec![2, 3]));
     assert!(shown.outdated.is_empty());
     assert_eq!(run(&document).resume(Some("2.5"), &none()).unwrap().outdated, [1]);
     // The session died in the middle of chunk 2. Chunk 1 is kept.
     let mut kept = document.clone();
-    build_run::resume(&mut kept, &[], NOW).unwrap();
+    let sections = none();
+    let terms = |rebuild| ResumeTerms { rebuild, changed: None, sections: &sections };
+    build_run::resume(&mut kept, &terms(&[]), NOW).unwrap();
     assert_eq!(run(&kept).chunk(2).unwrap().state, ChunkState::Planned { attempts: 1 });
     assert_eq!(build_run::move_chunk(&mut kept, 2, Move::Start, &none(), NOW), Ok(ChunkState::Active { attempt: 2 }));
     // Chunk 1 is built again, so chunk 2 waits for it.
-    let rebuilt = build_run::resume(&mut document, &[1], NOW).unwrap();
+    build_run::resume(&mut document, &terms(&[1]), NOW).unwrap();
+    let rebuilt = run(&document).resume(Some("2.4"), &none()).unwrap();
     assert_eq!((rebuilt.done, rebuilt.ready), (vec![], vec![1, 3]));
-    assert_eq!(build_run::resume(&mut document, &[7], NOW), Err(BuildError::NoSuchChunk { chunk: 7 }));
+    assert_eq!(build_run::resume(&mut document, &terms(&[7]), NOW), Err(BuildError::NoSuchChunk { chunk: 7 }));
 }
 
 /// `attempt` is there only while a chunk is worked on, and a checkpoint is a completed chunk.
@@ -162,10 +174,13 @@ fn a_chunk_has_an_attempt_while_it_is_worked_on() {
 #[test]
 fn a_paused_run_stays_paused_until_it_is_resumed() {
     let mut document = planned();
-    build_run::pause(&mut document).unwrap();
     build_run::move_chunk(&mut document, 1, Move::Start, &none(), NOW).unwrap();
+    build_run::pause(&mut document).unwrap();
+    let refused = build_run::move_chunk(&mut document, 3, Move::Start, &none(), NOW);
+    assert_eq!(refused, Err(BuildError::Paused { run: "run-1".into() }));
+    build_run::move_chunk(&mut document, 1, Move::Complete, &none(), NOW).expect("it was in work");
     assert_eq!(run(&document).status, RunStatus::Paused);
-    build_run::resume(&mut document, &[], NOW).unwrap();
+    build_run::resume(&mut document, &ResumeTerms { rebuild: &[], changed: None, sections: &none() }, NOW).unwrap();
     assert_eq!(run(&document).status, RunStatus::Running);
 }
 
@@ -231,7 +246,7 @@ fn bad_events_are_refused_with_the_field() {
 
 #[test]
 fn the_document_keeps_the_newest_events() {
-    let mut document = Document::default();
+    let mut document = StatusDocument::default();
     for number in 0..MAX_EVENTS_IN_DOCUMENT + 5 {
         let one = BuildEvent::check(&json(r#"{"kind":"x"}"#), &format!("e{number}"), NOW).unwrap();
         assert!(one.record(&mut document));
@@ -248,7 +263,7 @@ fn the_health_of_the_context_has_three_fields() {
     build_run::move_chunk(&mut document, 1, Move::Start, &none(), NOW).unwrap();
     build_run::move_chunk(&mut document, 1, Move::Complete, &none(), NOW).unwrap();
     assert_eq!(ContextHealth::of(&document, Some(40)).last_checkpoint.as_deref(), Some(NOW));
-    let tell = |document: &mut Document, id: &str, text: &str| {
+    let tell = |document: &mut StatusDocument, id: &str, text: &str| {
         assert!(BuildEvent::check(&json(text), id, NOW).unwrap().record(document));
     };
     tell(&mut document, "1", r#"{"kind":"context-boundary","summary":"Chunk 2, subagent"}"#);
@@ -262,7 +277,7 @@ fn the_health_of_the_context_has_three_fields() {
 
 #[test]
 fn a_chunk_is_outdated_when_one_of_its_sections_has_changed() {
-    let mut document = Document::default();
+    let mut document = StatusDocument::default();
     let plan = r##"{"specVersion":"1","chunks":[{"name":"a","sections":["#flow"]},{"name":"b","sections":["#rules"]},{"name":"c"}]}"##;
     build_run::approve(&mut document, &plan.parse().unwrap(), "run-1", false, NOW).unwrap();
     let sections = |flow: &str| -> BTreeMap<String, String> {
@@ -278,4 +293,34 @@ fn a_chunk_is_outdated_when_one_of_its_sections_has_changed() {
     assert_eq!(outdated("2", &sections("f2")), [1]);
     assert_eq!(outdated("1", &sections("f2")), [1], "a section may change without a new version");
     assert_eq!(outdated("2", &none()), [1, 2], "without the sections, the version has to do");
+    let mut gone = sections("f1");
+    gone.remove("#flow");
+    assert_eq!(outdated("1", &gone), [1], "a section that is gone has changed");
+}
+
+#[test]
+fn a_section_that_nobody_knows_hides_no_change_of_another() {
+    let mut document = StatusDocument::default();
+    let plan = r##"{"specVersion":"1","chunks":[{"name":"a","sections":["#flow","#misspelt"]},{"name":"b"}]}"##;
+    build_run::approve(&mut document, &plan.parse().unwrap(), "run-1", false, NOW).unwrap();
+    let sections = |mark: &str| BTreeMap::from([("#flow".to_owned(), mark.to_owned())]);
+    build_run::move_chunk(&mut document, 1, Move::Start, &none(), NOW).unwrap();
+    build_run::move_chunk(&mut document, 1, Move::Complete, &sections("f1"), NOW).unwrap();
+    let outdated = |version, mark| run(&document).resume(Some(version), &sections(mark)).unwrap().outdated;
+    assert_eq!(outdated("1", "f2"), [1]);
+    assert_eq!(outdated("1", "f1"), [] as [u64; 0]);
+    assert_eq!(outdated("2", "f1"), [1], "nobody knows whether the other one has changed");
+}
+
+#[test]
+fn a_run_in_which_nothing_can_begin_is_partial() {
+    let mut document = planned();
+    let mut go = |id, action| build_run::move_chunk(&mut document, id, action, &none(), NOW).map(drop);
+    go(3, Move::Start).unwrap();
+    go(3, Move::Complete).unwrap();
+    go(1, Move::Start).unwrap();
+    go(1, Move::Fail).unwrap();
+    assert_eq!(run(&document).status, RunStatus::Partial, "chunk 2 waits for chunk 1");
+    build_run::move_chunk(&mut document, 1, Move::Retry, &none(), NOW).unwrap();
+    assert_eq!(run(&document).status, RunStatus::Running);
 }

@@ -2,7 +2,7 @@
 
 use super::{at, document, json};
 use hatchery_core::status::view::{ChunkProgress, Section, Share};
-use hatchery_core::status::{Document, Edit, EditError, Kind, Path};
+use hatchery_core::status::{Edit, EditError, Kind, Path, StatusDocument};
 
 const EXAMPLE: &str = include_str!("example.json");
 
@@ -61,7 +61,7 @@ fn writing_the_example_changes_nothing_but_the_white_space() {
 /// Otherwise a file with such a number would never be what it should be, and would be written without end.
 #[test]
 fn a_number_that_cannot_be_decoded_is_equal_to_itself_however_it_is_laid_out() {
-    let read = |text: &str| Document::parse(text).unwrap();
+    let read = |text: &str| StatusDocument::parse(text).unwrap();
     assert_eq!(read(r#"{"a":{"b":[1e400]}}"#), read("{\n  \"a\": {\n    \"b\": [\n      1e400\n    ]\n  }\n}\n"));
     assert_ne!(read(r#"{"a":[1e400]}"#), read(r#"{"a":[1e401]}"#));
     assert_ne!(read(r#"{"a":[1e400]}"#), read(r#"{"a":[1]}"#));
@@ -80,9 +80,9 @@ fn numbers_that_no_machine_number_can_hold_stay_as_they_are_written() {
 #[test]
 fn what_is_no_object_is_no_document() {
     for text in ["", " \n", "{", "{\"a\":1", "[]", "null", "7", "\"x\"", "{}x", "\0\0\0\0", "{\"a\":}"] {
-        assert!(Document::parse(text).is_err(), "{text:?}");
+        assert!(StatusDocument::parse(text).is_err(), "{text:?}");
     }
-    assert_eq!(Document::parse("[]").unwrap_err(), EditError::NotAnObject { kind: Kind::List });
+    assert_eq!(StatusDocument::parse("[]").unwrap_err(), EditError::NotAnObject { kind: Kind::List });
     assert_eq!(document("\u{feff}{\"a\":1}").to_json().text(), "{\"a\":1}", "a byte order mark is no damage");
 }
 
@@ -93,7 +93,7 @@ fn a_deeply_nested_value_costs_no_stack_and_no_space() {
     document.apply(&set("x", "2")).unwrap();
     let text = document.text();
     assert!(text.len() < deep.len() + 2_000, "{} bytes", text.len());
-    assert_eq!(at(&Document::parse(&text).unwrap(), "x"), "2");
+    assert_eq!(at(&StatusDocument::parse(&text).unwrap(), "x"), "2");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::document;
 use hatchery_core::status::merge::{difference, merge};
-use hatchery_core::status::{Document, Edit, Json, Path};
+use hatchery_core::status::{Edit, Json, Path, StatusDocument};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
@@ -27,7 +27,7 @@ fn object_of(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Map<S
     prop::collection::btree_map("[a-d.]{1,2}", inner, 0..5).prop_map(|fields| fields.into_iter().collect())
 }
 
-fn some_document() -> impl Strategy<Value = Document> {
+fn some_document() -> impl Strategy<Value = StatusDocument> {
     object_of(value()).prop_map(|fields| document(&Value::Object(fields).to_string()))
 }
 
@@ -46,7 +46,7 @@ fn some_edit() -> impl Strategy<Value = Edit> {
     })
 }
 
-fn meaning(document: &Document) -> Value {
+fn meaning(document: &StatusDocument) -> Value {
     document.to_json().value().unwrap()
 }
 
@@ -70,7 +70,7 @@ fn leaves(value: &Value) -> Vec<(Vec<String>, Value)> {
 proptest! {
     #[test]
     fn what_is_written_is_read_again(document in some_document()) {
-        let again = Document::parse(&document.text()).unwrap();
+        let again = StatusDocument::parse(&document.text()).unwrap();
         prop_assert_eq!(meaning(&again), meaning(&document));
         let pretty = serde_json::to_string_pretty(&meaning(&document)).unwrap();
         prop_assert_eq!(document.text(), pretty + "\n");
@@ -131,7 +131,7 @@ proptest! {
         }
         // What neither side has changed is still there.
         for leaf in leaves(&meaning(&base)) {
-            let unchanged = |side: &Document| leaves(&meaning(side)).contains(&leaf);
+            let unchanged = |side: &StatusDocument| leaves(&meaning(side)).contains(&leaf);
             if unchanged(&ours) && unchanged(&theirs) {
                 prop_assert!(leaves(&merged).contains(&leaf), "{leaf:?} is lost");
             }
@@ -150,8 +150,8 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,40}") {
-        if let Ok(document) = Document::parse(&text) {
-            Document::parse(&document.text()).unwrap();
+        if let Ok(document) = StatusDocument::parse(&text) {
+            StatusDocument::parse(&document.text()).unwrap();
         }
     }
 }

@@ -8,15 +8,15 @@ mod inbox;
 mod laws;
 mod workflow;
 
-use hatchery_core::status::{Document, Json, Path};
+use hatchery_core::status::{Json, Path, StatusDocument};
 
 const NOW: &str = "2026-02-17T04:12:00.000Z";
 
-fn document(text: &str) -> Document {
-    Document::parse(text).unwrap()
+fn document(text: &str) -> StatusDocument {
+    StatusDocument::parse(text).unwrap()
 }
 
-fn at(document: &Document, path: &str) -> String {
+fn at(document: &StatusDocument, path: &str) -> String {
     let path: Path = path.parse().unwrap();
     document.get(&path).map_or_else(|| "null".into(), |value| value.text().to_owned())
 }

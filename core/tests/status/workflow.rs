@@ -1,9 +1,9 @@
 //! The order of steps, and what a person may decide about it.
 
 use super::{NOW, at, document};
-use hatchery_core::status::Document;
+use hatchery_core::status::StatusDocument;
 use hatchery_core::workflow::{
-    Choice, Started, end_command, finish_step, missing, misspelt, start_command, start_step,
+    Choice, StepStart, end_command, finish_step, missing, misspelt, start_command, start_step,
 };
 
 /// What a step lacks, as `a|b, c`.
@@ -18,6 +18,16 @@ fn a_misspelt_step_is_told_from_one_of_your_own() {
     assert_eq!(misspelt("interviewr").map(|(meant, _)| meant), Some("interviewer"));
     assert_eq!(misspelt("executor-bulid").map(|(meant, _)| meant), Some("executor-build"));
     assert!(misspelt("spec-writter").is_some_and(|(_, known)| known.contains(&"state-owner-scan")));
+    for (variant, step) in [
+        ("Spec Writer", "spec-writer"),
+        ("spec_writer", "spec-writer"),
+        ("SPECWRITER", "spec-writer"),
+        ("State Owner", "state-owner-scan"),
+        ("state-owner", "state-owner-scan"),
+        ("executor", "executor-plan"),
+    ] {
+        assert_eq!(misspelt(variant).map(|(meant, _)| meant), Some(step), "{variant}");
+    }
     for step in ["interviewer", "observer", "a step of your own", "deploy", ""] {
         assert_eq!(misspelt(step), None, "{step}");
     }
@@ -51,7 +61,7 @@ fn the_table_says_what_each_step_needs() {
 
 #[test]
 fn a_missing_step_is_a_numbered_choice() {
-    let mut document = Document::default();
+    let mut document = StatusDocument::default();
     start_command(&mut document, "evolve");
     let missing = start_step(&mut document, "interviewer", None, NOW).unwrap_err();
     assert_eq!(
@@ -79,16 +89,16 @@ fn the_person_decides() {
     // Run: what comes first begins, and if that lacks something itself, then that.
     assert_eq!(
         start_step(&mut document, "spec-writer", Some(Choice::Run), NOW),
-        Ok(Started::Instead("state-owner-scan".into()))
+        Ok(StepStart::Instead("state-owner-scan".into()))
     );
     assert_eq!(at(&document, "workflowStep"), "\"state-owner-scan\"");
     // Skip: it begins, and the skip is recorded.
-    assert_eq!(start_step(&mut document, "interviewer", Some(Choice::Skip), NOW), Ok(Started::Begun));
+    assert_eq!(start_step(&mut document, "interviewer", Some(Choice::Skip), NOW), Ok(StepStart::Begun));
     assert_eq!(at(&document, "workflowStep"), "\"interviewer\"");
     assert_eq!(at(&document, "skippedSteps[0].step"), "\"interviewer\"");
     assert_eq!(at(&document, "skippedSteps[0].missing"), r#"[["state-owner-scan"]]"#);
     // Abort: the command ends.
-    assert_eq!(start_step(&mut document, "executor-plan", Some(Choice::Abort), NOW), Ok(Started::Aborted));
+    assert_eq!(start_step(&mut document, "executor-plan", Some(Choice::Abort), NOW), Ok(StepStart::Aborted));
     assert_eq!(at(&document, "currentCommand"), "null");
     assert_eq!(at(&document, "buildRun.runId"), "\"r\"");
 }
@@ -98,14 +108,14 @@ fn steps_are_completed_once_and_cleared_by_the_next_command() {
     let mut document = document(r#"{"buildRun":{"runId":"r"},"mine":1}"#);
     start_command(&mut document, "evolve");
     start_step(&mut document, "state-owner-scan", None, NOW).unwrap();
-    finish_step(&mut document, "state-owner-scan", Some("all is well"));
-    finish_step(&mut document, "state-owner-scan", None);
+    finish_step(&mut document, "state-owner-scan", Some("all is well"), None, NOW).unwrap();
+    finish_step(&mut document, "state-owner-scan", None, None, NOW).unwrap();
     assert_eq!(document.names("completedSteps"), ["state-owner-scan"]);
     assert_eq!(at(&document, "workflowStep"), "null");
     assert_eq!(at(&document, "agentOutputs.state-owner-scan.summary"), "\"all is well\"");
     start_step(&mut document, "interviewer", None, NOW).unwrap();
     // Another step ends while this one runs.
-    finish_step(&mut document, "researcher", None);
+    finish_step(&mut document, "researcher", None, None, NOW).unwrap();
     assert_eq!(at(&document, "workflowStep"), "\"interviewer\"");
     start_command(&mut document, "execute");
     assert_eq!(document.names("completedSteps"), [""; 0]);

@@ -18,6 +18,17 @@ pub fn names(of: &str) -> Vec<String> {
     names
 }
 
+/// The lines of the same programs in other modes, which no harness uses: `codex exec --json` and `opencode run --format json`.
+pub fn foreign() -> Vec<String> {
+    let texts = ["codex-cli", "opencode-cli"].into_iter().flat_map(|of| {
+        let file = move |name: String| fs::read_to_string(folder(of).join(format!("{name}.jsonl"))).unwrap();
+        names(of).into_iter().map(file)
+    });
+    let lines: Vec<String> = texts.flat_map(|text| text.split('\n').map(str::to_owned).collect::<Vec<_>>()).collect();
+    assert!(lines.len() > 300, "{} lines", lines.len());
+    lines
+}
+
 /// What the agent said. The recordings were made with numbers as ids; answers get the ids that we would have used.
 pub fn said<Id: ToString>(of: &str, name: &str, id: impl Fn(&Value) -> Option<Id>) -> Vec<String> {
     let recording = fs::read_to_string(folder(of).join(format!("{name}.jsonl"))).unwrap();

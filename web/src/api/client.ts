@@ -140,8 +140,8 @@ export const api = {
   seats: () => get<SeatList>("/api/seats"),
   identities: () => get<IdentityList>("/api/docs?type=agent-identity"),
   thread: (agent: string) => get<ThreadView>(`/api/agents/${part(agent)}/thread`),
-  summon: () => post("/api/agents/summon", {}),
-  wakeSeats: () => post("/api/agents/wake", {}),
+  summon: () => once.post<unknown>("/api/agents/summon", {}),
+  wakeSeats: () => once.post<unknown>("/api/agents/wake", {}),
   sendToSeat: (message: string, targetGridPosition: number | null) =>
     once.post<unknown>("/api/send", { message, targetGridPosition }),
 

@@ -12,6 +12,8 @@ const NAME = "hatchery-events";
 
 type Message =
   | { type: "ask" }
+  /** A tab has opened the stream: whoever listens asks again, so that it is known. */
+  | { type: "who" }
   /** How the stream stands, the last event that came by it, and what is wrong with the store. */
   | { type: "stands"; live: boolean; head: number; trouble: string | null }
   | { type: "event"; event: EventObject };
@@ -58,6 +60,8 @@ class Tab implements Source {
   private live = false;
   private trouble: string | null = null;
   private leads = false;
+  /** Whether another tab has asked. As long as none has, nothing is sent: to send every event costs a page more than to take it in. */
+  private heard = false;
   private release: () => void = () => {};
   private answer: ReturnType<typeof setTimeout> | undefined;
   private readonly asking: ReturnType<typeof setInterval>;
@@ -91,7 +95,7 @@ class Tab implements Source {
     if (this.gone.signal.aborted) return Promise.resolve();
     this.leads = true;
     // A tab that has opened a stream of its own keeps it.
-    if (this.stream) this.tell();
+    if (this.stream) this.call();
     this.begin();
     return new Promise((resolve) => {
       this.release = resolve;
@@ -106,12 +110,12 @@ class Tab implements Source {
         this.live = true;
         this.trouble = null;
         this.on.open();
-        this.tell();
+        this.call();
       },
       event: (event) => {
         this.head = Math.max(this.head, event.id);
         this.on.event(event);
-        if (this.leads) this.channel.postMessage({ type: "event", event });
+        if (this.leads && this.heard) this.channel.postMessage({ type: "event", event });
       },
       error: () => {
         this.live = false;
@@ -126,6 +130,12 @@ class Tab implements Source {
     });
   }
 
+  /** Asks who listens: whoever asked before this tab was there is not known here. */
+  private call(): void {
+    if (this.leads) this.channel.postMessage({ type: "who" });
+    this.tell();
+  }
+
   private tell(): void {
     if (this.leads)
       this.channel.postMessage({ type: "stands", live: this.live, head: this.head, trouble: this.trouble });
@@ -133,9 +143,11 @@ class Tab implements Source {
 
   private hear(message: Message): void {
     if (message.type === "ask") {
+      this.heard = true;
       if (this.leads) this.tell();
       return;
     }
+    if (message.type === "who") return this.ask();
     // A tab with a stream of its own needs nobody else's.
     if (this.stream) return;
     clearTimeout(this.answer);

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, drawId, type Problem } from "../api/client";
 import { store } from "../store/store";
 import { Glyph } from "../ui/glyph";
+import { group } from "../ui/words";
 import { useDraft } from "./drafts";
 import { NewQuest } from "./new_quest";
 import { go, to } from "./router";
@@ -258,7 +259,7 @@ function Fork({ fork, act, close, sending }: { fork: ForkOf } & Parts) {
       <h2 id="dialog-title">Fork {fork.name}</h2>
       <p>
         {fork.at
-          ? `The child knows everything up to #${fork.at.toLocaleString("en-US")}.`
+          ? `The child knows everything up to #${group(fork.at)}.`
           : "The child knows everything that was said so far."}{" "}
         {fork.name} goes on as it is.
       </p>

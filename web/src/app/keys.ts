@@ -2,7 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { openDialog } from "./dialogs";
 import { palette } from "./palette_state";
-import { go } from "./router";
+import { go, place } from "./router";
 import { VIEWS } from "./views";
 
 type Deed = () => unknown;
@@ -85,6 +85,14 @@ function openChosen(): boolean {
   return true;
 }
 
+/** From one agent or quest to all of them. */
+function goUp(): boolean {
+  const { parts } = place();
+  if (parts.length < 2) return false;
+  go(`/${parts[0]}`);
+  return true;
+}
+
 function answer(which: "oldest" | "next"): void {
   if (location.pathname !== "/") go("/");
   const asks = () => [...document.querySelectorAll<HTMLElement>(".ask[data-need]")];
@@ -136,7 +144,10 @@ export function listenKeys(): void {
     else if (key === "J") step(1);
     else if (key === "K") step(-1);
     else if (action) action.act();
-    else if (key !== "Enter" || !openChosen()) return;
+    else if (key === "Escape") {
+      // A dialog that was just closed by it is not in the document any more.
+      if ((event.target as Element).closest?.("dialog") || !goUp()) return;
+    } else if (key !== "Enter" || !openChosen()) return;
     event.preventDefault();
   });
 }

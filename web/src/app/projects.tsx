@@ -62,7 +62,9 @@ function Line({ line }: { line: ProjectLine }) {
   const name = line.root.split("/").at(-1) || line.root;
   const here = line.root === store.state?.project;
   const words = !line.running
-    ? "no daemon runs"
+    ? line.silent
+      ? "its daemon does not answer"
+      : "no daemon runs"
     : [
         line.questions > 0 ? `${line.questions} ${plural(line.questions, "waits", "wait")} for you` : "",
         `${line.working} at work`,
@@ -84,6 +86,9 @@ function Line({ line }: { line: ProjectLine }) {
       {here && <span class="faint small">here</span>}
     </>
   );
+  const help = line.silent
+    ? `hatchery down --force in ${line.root} ends a daemon that hangs`
+    : `hatchery open in ${line.root} starts it`;
   return (
     <li>
       {line.link && !here ? (
@@ -91,7 +96,7 @@ function Line({ line }: { line: ProjectLine }) {
           {inside}
         </a>
       ) : (
-        <span class="is-still" title={line.running ? undefined : `hatchery open in ${line.root} starts it`}>
+        <span class="is-still" title={line.running ? undefined : help}>
           {inside}
         </span>
       )}

@@ -1,12 +1,13 @@
 // The conversation of an agent: read once, then added to by the stream. What comes while it is read is put in its place by its id.
 import { useEffect, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
-import type { EventObject, MessageView } from "../api/types";
-import type { Note } from "../ui/talk";
+import type { EventObject } from "../api/types";
+import type { Note, Shown } from "../ui/talk";
+import { Hearing } from "./hearing";
 import { store, useAttempt } from "./store";
 
 export interface History {
-  messages: MessageView[];
+  messages: Shown[];
   notes: Note[];
   loading: boolean;
   problem: Problem | null;
@@ -46,20 +47,40 @@ export function mayHaveMarkers(event: EventObject): boolean {
 }
 
 /** Puts a message in its place, once. */
-export function placed(messages: MessageView[], message: MessageView): MessageView[] {
+export function placed(messages: Shown[], message: Shown): Shown[] {
   if (messages.some((it) => it.id === message.id)) return messages;
   const after = messages.findIndex((it) => it.id > message.id);
   return after < 0 ? [...messages, message] : messages.toSpliced(after, 0, message);
 }
 
+function marked(messages: Shown[], id: number, unheard: boolean): Shown[] {
+  const at = messages.findLastIndex((it) => it.id === id);
+  const message = messages[at];
+  return message && (message.unheard ?? false) !== unheard ? messages.with(at, { ...message, unheard }) : messages;
+}
+
+function runs(agent: string): boolean {
+  const run = store.agent(agent)?.run;
+  return run != null && run.phase !== "ended";
+}
+
 export function useHistory(agent: string | null): History {
   const [history, setHistory] = useState<History>(EMPTY);
+  const [whose, setWhose] = useState(agent);
   const [round, setRound] = useState(0);
   const attempt = useAttempt(history.problem !== null);
   useEffect(() => {
     if (!agent) return;
     let here = true;
     let pending: EventObject[] | null = [];
+    const hearing = new Hearing(
+      (id) =>
+        api.message(agent, id).then(
+          ({ messages: [message] }) => (message?.id === id ? message.unheard === true : null),
+          () => null,
+        ),
+      (id, unheard) => here && setHistory((now) => ({ ...now, messages: marked(now.messages, id, unheard) })),
+    );
     const add = (events: EventObject[]) =>
       setHistory((now) => {
         const messages = [...now.messages];
@@ -79,7 +100,8 @@ export function useHistory(agent: string | null): History {
             source_id: null,
             interrupted: false,
             reachesModel: true,
-          } as MessageView);
+            unheard: hearing.of(event.id) ?? false,
+          } as Shown);
         }
         return { ...now, messages, notes };
       });
@@ -101,6 +123,8 @@ export function useHistory(agent: string | null): History {
         return;
       }
       if (event.type === "message_added" && CUTS.has(event.kind)) setRound((n) => n + 1);
+      if (event.type === "message_added" && event.kind === "user") hearing.said(event.id, runs(agent));
+      if (event.type === "message_heard") hearing.heard(event.message);
       if (pending) pending.push(event);
       else {
         fresh.push(event);
@@ -108,13 +132,19 @@ export function useHistory(agent: string | null): History {
       }
     });
     const stopFrames = store.on(["history"], flush);
-    setHistory((now) => ({ ...(round > 0 ? now : EMPTY), loading: true }));
+    setHistory((now) => ({ ...(round > 0 && whose === agent ? now : EMPTY), loading: true }));
+    setWhose(agent);
     api.history(agent).then(
       ({ messages }) => {
         if (!here) return;
-        setHistory((now) => ({ messages, notes: now.notes, loading: false, problem: null }));
         const events = pending ?? [];
         pending = null;
+        hearing.read(
+          messages,
+          events.some((event) => event.type === "message_heard"),
+        );
+        const read = messages.map((it) => (it.unheard && hearing.of(it.id) === false ? { ...it, unheard: false } : it));
+        setHistory((now) => ({ messages: read, notes: now.notes, loading: false, problem: null }));
         add(events);
       },
       (problem: Problem) => here && setHistory({ ...EMPTY, loading: false, problem }),
@@ -125,5 +155,6 @@ export function useHistory(agent: string | null): History {
       stopFrames();
     };
   }, [agent, round, attempt]);
-  return history;
+  // The first drawing after another agent was chosen comes before its history is asked for.
+  return whose === agent ? history : EMPTY;
 }

@@ -222,6 +222,8 @@ export function fold(state: State, event: EventObject, change: Change): void {
 
 function created(state: State, event: EventOf<"agent_created">, change: Change): void {
   change.topics.add("agents");
+  // Its own view may be open already: whoever forks an agent goes there, and the event may come later than the answer.
+  change.topics.add(`agent:${event.agent}`);
   state.agentCount += 1;
   state.agents.set(
     event.agent,
@@ -447,7 +449,8 @@ function change1(state: State, entry: AgentEntry, event: EventObject, change: Ch
       }
       return;
     case "turn_ended":
-      entry.activity = "listening";
+      // One that is being stopped listens to nobody.
+      if (entry.activity !== "stopping") entry.activity = "listening";
       entry.tools.clear();
       if (entry.run) patch(entry, { turns: entry.run.turns + 1 });
       fill(entry, event.end.context);

@@ -108,17 +108,21 @@ function inOrder(placed: Map<string, Placed>): Placed[] {
   return out;
 }
 
-/** Agent 0 has the first lane for itself: quests are dots on it, and everybody else comes together there at the bottom. */
+/**
+ * The first lane is agent 0's. Quests, and agents of its own from which nobody was forked, are stops on it: with a lane for each of
+ * them, there would soon be no room for their names. Forks have lanes, which come together there at the bottom.
+ */
 function draw(list: Placed[]): Tree {
   const root = list.find((it) => it.parent === null)?.node.id ?? "";
   const lanes: (string | null)[] = [root];
   const rows: Row[] = [];
   const open: { child: number; lane: number; parent: string; dead: boolean; id: string }[] = [];
   const edges: Edge[] = [];
+  const parents = new Set(list.map((it) => it.parent));
   let most = 1;
   list.forEach((it, row) => {
     const id = it.node.id;
-    if (it.node.kind === "quest") {
+    if (it.node.kind === "quest" || (it.parent === root && !parents.has(id))) {
       rows.push({ node: it.node, lane: 0 });
       open.push({ child: row, lane: 0, parent: root, dead: false, id });
       return;

@@ -265,7 +265,12 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
     .join(" · ");
 
   return (
-    <article class={`ask${isOpen ? " is-open" : ""}`} aria-labelledby={id} data-need={`q${question.id}`}>
+    <article
+      class={`ask${isOpen ? " is-open" : ""}`}
+      aria-labelledby={id}
+      data-need={`q${question.id}`}
+      data-mover={question.agent}
+    >
       <Glyph as="you" />
       <div>
         <header class="title">

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get, type Problem } from "../api/client";
 import type { ChangeSet, FileDiff } from "../api/types";
 import { Glyph } from "./glyph";
-import { plural } from "./words";
+import { literal, plural } from "./words";
 
 export interface Loader {
   all(): Promise<ChangeSet>;
@@ -64,7 +64,7 @@ export function Changes({ load, empty }: { load: Loader; empty: string }) {
               onClick={() => setOpen(open === file.path ? null : file.path)}
             >
               <span class="path cut">
-                <bdi>{file.path}</bdi>
+                <bdi>{literal(file.path)}</bdi>
               </span>
               {file.how !== "modified" && <span class="faint small">{file.how}</span>}
               {file.binary ? (
@@ -120,7 +120,7 @@ export function DiffText({ text, truncated = false }: { text: string; truncated?
         <td>
           <span aria-hidden="true">{sign === "-" ? "−" : sign === "+" ? "+" : " "} </span>
           {look && <span class="sr">{look === "add" ? "added: " : "removed: "}</span>}
-          {line.slice(1)}
+          {literal(line.slice(1).replace(/\r$/, ""))}
         </td>
       </tr>,
     ];

@@ -1,8 +1,11 @@
 // An event in one line: who or which step, and what.
+
 import type { EventObject } from "../api/types";
 import { toolCall, toolName, toolResult, toolTarget } from "../store/state";
+import { store } from "../store/store";
 import { nameOf, questName } from "./names";
-import { clockSeconds, firstLine, group, money, plain } from "./words";
+import { titled } from "./roles";
+import { firstLine, group, money, plain, when } from "./words";
 
 export function whoOf(event: EventObject): string {
   if ("step" in event && typeof event.step === "string") return event.step;
@@ -45,7 +48,7 @@ export function whatOf(event: EventObject): string {
     case "run_waiting":
       return "waits for its turn: as many agents run as may";
     case "run_parked":
-      return `${event.cause}${event.until ? `, goes on at ${clockSeconds(event.until)}` : ""}`;
+      return `${event.cause}${event.until ? `, goes on at ${when(event.until, store.now())}` : ""}`;
     case "run_crashed":
     case "run_ended":
       return `${event.cause}: ${firstLine(event.detail)}`;
@@ -83,7 +86,7 @@ export function whatOf(event: EventObject): string {
     case "steps_planned":
       return `${event.steps.length} steps`;
     case "step_begun":
-      return event.role;
+      return titled(event.role);
     case "signal_given": {
       const [kind, body] = Object.entries(event.signal)[0] ?? ["", {}];
       const words = Object.values(body as Record<string, unknown>).find((value) => typeof value === "string");
@@ -119,6 +122,7 @@ export function whatOf(event: EventObject): string {
     case "seat_imported":
       return plain(event.document.births[0]?.name ?? "");
     case "seat_filled":
+    case "seat_message_relayed":
     case "seat_spoken_for":
       return `seat ${event.position}`;
     case "artifact_written":

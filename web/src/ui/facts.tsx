@@ -8,6 +8,7 @@ import { store } from "../store/store";
 import { Lines } from "./changes";
 import { Icon } from "./icon";
 import { nameOf, questName } from "./names";
+import { titled } from "./roles";
 import { ceiling, group, money, tokens } from "./words";
 
 /** How full it is, in percent. */
@@ -76,7 +77,7 @@ export function Facts({ entry, open, changes, showChanges }: FactsProps) {
         <dd>
           {view.assignment ? (
             <>
-              {view.assignment.role} on{" "}
+              {titled(view.assignment.role)} on{" "}
               <a class="link" href={to.quest(view.assignment.quest, view.assignment.step)}>
                 {view.assignment.step}
               </a>

@@ -1,8 +1,9 @@
 // One event as a row of the log, and all of it when the row is open.
 import type { EventObject } from "../api/types";
 import { to } from "../app/router";
+import { store } from "../store/store";
 import { lookOf, whatOf, whoOf } from "./event_words";
-import { clockMillis, exact, group } from "./words";
+import { exact, group, whenLogged } from "./words";
 
 export function LogHead() {
   return (
@@ -56,7 +57,7 @@ export function LogRow({
           {group(id)}
         </span>
         <time role="cell" title={exact(event.ts)}>
-          {clockMillis(event.ts)}
+          {whenLogged(event.ts, store.now())}
         </time>
         <span class={`type cut ${lookOf(event.type, event)}`} role="cell">
           {event.type}

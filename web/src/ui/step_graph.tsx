@@ -5,6 +5,7 @@ import { to } from "../app/router";
 import { store, useTopics } from "../store/store";
 import { questionWords } from "./ask";
 import { Glyph, standingOfStep } from "./glyph";
+import { withDuty } from "./roles";
 import { HIGH, type Layout, layOut, WIDE } from "./step_layout";
 import { isRed } from "./steps";
 import { Age, Ago } from "./time";
@@ -134,7 +135,7 @@ function subOf(quest: QuestDocument, step: StepDocument): string {
     case "pending":
       return step.dependsOn.length > 0 ? `after ${step.dependsOn.join(", ")}` : step.name;
     case "queued":
-      return `waits for a slot, then ${step.doing ?? "goes on"}`;
+      return `waits for a slot, then ${step.doing ? withDuty(step.doing) : "goes on"}`;
     case "blocked":
       return blockedBy(quest, step);
     case "waiting_for_human": {
@@ -145,10 +146,17 @@ function subOf(quest: QuestDocument, step: StepDocument): string {
       return plain(firstLine(step.doing ?? "failed"));
     case "running":
     case "waiting_for_role":
-      return `${step.doing ?? step.name}${forWhom(step)}`;
+      return workOf(step);
     default:
-      return step.doing ?? step.name;
+      return step.doing ? withDuty(step.doing) : step.name;
   }
+}
+
+/** Who works on it. A node has room for the duty of its role, or for what it works on: then the slots above tell the duty. */
+function workOf(step: StepDocument): string {
+  const whom = forWhom(step);
+  const doing = step.doing ?? step.name;
+  return whom ? doing + whom : withDuty(doing);
 }
 
 /** For which role it acts, or what it mends. */

@@ -9,16 +9,18 @@ import { questionWords } from "./ask";
 import { ChangedLines } from "./changed_lines";
 import { Changes, changesOf } from "./changes";
 import { Glyph, type Standing } from "./glyph";
-import { nameOf } from "./names";
+import { dutyOf, titled } from "./roles";
 import { signalWords } from "./signal_words";
-import { Ago } from "./time";
-import { allTokens, clock, exact, firstLine, money, plain, plural, span, tokens } from "./words";
+import { Ago, At } from "./time";
+import { allTokens, exact, firstLine, money, plain, plural, span, tokens } from "./words";
 
-interface Station {
+export interface Station {
   who: string;
   standing: Standing;
   said: string;
   at: number;
+  /** The type of the event that says so. */
+  type?: string;
   agent?: string;
   /** The number of a ward whose output can be read. */
   ward?: number;
@@ -51,6 +53,7 @@ export function stationsOf(step: StepDocument): Station[] {
       standing,
       said: plain(firstLine(words)),
       at: signal.at,
+      type: "signal_given",
       agent: signal.agent,
       ...(calls ? { calls } : {}),
     });
@@ -62,6 +65,7 @@ export function stationsOf(step: StepDocument): Station[] {
       standing,
       said: plain(firstLine(words)),
       at: ward.ended ?? ward.started,
+      type: "ward_ended",
       ward: ward.number,
       findings,
       took: ward.ended ? ward.ended - ward.started : null,
@@ -70,9 +74,15 @@ export function stationsOf(step: StepDocument): Station[] {
   for (const note of step.history) {
     const { at } = note;
     if (note.kind === "merged")
-      stations.push({ who: "merge", standing: "done", said: "merged into the quest’s branch", at });
+      stations.push({
+        who: "merge",
+        standing: "done",
+        said: "merged into the quest’s branch",
+        at,
+        type: "merge_ended",
+      });
     else if (note.kind === "failed")
-      stations.push({ who: "failed", standing: "failed", said: plain(firstLine(note.why)), at });
+      stations.push({ who: "failed", standing: "failed", said: plain(firstLine(note.why)), at, type: "step_failed" });
   }
   stations.sort((a, b) => a.at - b.at);
   const working = step.agents.find((hand) => hand.agent === step.agent) ?? null;
@@ -105,7 +115,7 @@ function toCome(quest: QuestDocument, step: StepDocument, stations: Station[]): 
     if (station === "ward" && !quest.ward) continue;
     const at = passed.indexOf(station);
     if (at >= 0) passed.splice(at, 1);
-    else if (!stations.some((it) => it.who === station && it.standing === "working")) left.push(station);
+    else if (!stations.some((it) => it.who === station && it.standing === "working")) left.push(titled(station));
   }
   if (step.phase === "work" && quest.branch) left.push("merge");
   return left.length > 1 ? `${left.slice(0, -1).join(", ")}, then ${left.at(-1)}` : (left[0] ?? "");
@@ -162,14 +172,17 @@ export function StepPanel({ quest, step }: { quest: QuestDocument; step: StepDoc
               ) : (
                 <b>{station.who}</b>
               )}{" "}
+              {dutyOf(station.who) && <span class="faint">({dutyOf(station.who)}) </span>}
               <span class="said">{station.said}</span>
               {station.ward && (
                 <WardOutput quest={quest.id} step={step.id} number={station.ward} red={station.standing === "failed"} />
               )}
             </div>
-            <time title={exact(station.at)}>
-              {station.took != null && station.took >= 1000 ? span(station.took) : clock(station.at)}
-            </time>
+            {station.took != null && station.took >= 1000 ? (
+              <time title={exact(station.at)}>{span(station.took)}</time>
+            ) : (
+              <At at={station.at} />
+            )}
             {station.findings && station.findings.length > 0 && (
               <pre class="out wrap findings">{plain(station.findings.slice(0, 5).join("\n"))}</pre>
             )}
@@ -184,12 +197,12 @@ export function StepPanel({ quest, step }: { quest: QuestDocument; step: StepDoc
                     <div>
                       <Glyph as="working" />
                       <span>
-                        <b>{station.calls.role}</b> acts on it, <Ago at={step.since} before="for " after="" />
+                        <b>{titled(station.calls.role)}</b> acts on it, <Ago at={step.since} before="for " after="" />
                       </span>
                     </div>
                     <div>
                       <Glyph as="pending" silent />
-                      <span>then the {callers.at(-1)?.role ?? station.who} goes on</span>
+                      <span>then the {titled(callers.at(-1)?.role ?? station.who)} goes on</span>
                     </div>
                   </>
                 )}
@@ -217,7 +230,7 @@ export function StepPanel({ quest, step }: { quest: QuestDocument; step: StepDoc
         )}
         {agent && (
           <a class={`btn ${step.status === "failed" ? "quiet" : "line"}`} href={to.agent(agent)}>
-            Open {step.agents.find((hand) => hand.agent === agent)?.role ?? nameOf(agent)}
+            Open conversation
           </a>
         )}
         {step.attempts > 0 && (

@@ -1,4 +1,5 @@
 // A conversation: messages as they were said, tools folded to a line.
+import { Component } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { MessageView } from "../api/types";
 import { forkDialog } from "../app/dialogs";
@@ -9,8 +10,10 @@ import { Icon } from "./icon";
 import { Markdown } from "./markdown";
 import { memo } from "./memo";
 import { nameOf } from "./names";
-import { Age } from "./time";
-import { clock, exact, group, plain, plural, span } from "./words";
+import { Age, At } from "./time";
+import { group, literal, plain, plural, span } from "./words";
+
+export type Shown = MessageView;
 
 /** What stands between messages: a crash, an interruption. */
 export interface Note {
@@ -26,22 +29,27 @@ interface Tool {
   result: { content: string; isError: boolean; ts: number } | null;
 }
 
-type Item =
-  | { kind: "message"; message: MessageView }
+/** What is shown in one piece, and the place of its first message in the conversation. */
+type Item = { at: number } & (
+  | { kind: "message"; message: Shown }
   | { kind: "tools"; id: number; tools: Tool[] }
-  | { kind: "note"; note: Note };
+  | { kind: "note"; note: Note }
+);
+
+/** How many messages are laid out together: a message that comes changes its own group, and the browser leaves the others alone. */
+const GROUP = 25;
 
 /** Five calls in a row become one line. */
 const FOLD_FROM = 5;
 /** How much of a tool's words is shown. */
 const MAX_OUTPUT = 20_000;
 
-export function itemsOf(messages: MessageView[], notes: Note[] = []): Item[] {
+export function itemsOf(messages: Shown[], notes: Note[] = []): Item[] {
   const items: Item[] = [];
   const open = new Map<string, Tool>();
   const waiting = [...notes].sort((a, b) => a.id - b.id);
-  for (const message of messages) {
-    while (waiting[0] && waiting[0].id < message.id) items.push({ kind: "note", note: waiting.shift() as Note });
+  for (const [at, message] of messages.entries()) {
+    while (waiting[0] && waiting[0].id < message.id) items.push({ at, kind: "note", note: waiting.shift() as Note });
     if (message.kind === "tool_call") {
       const call = toolCall(message.content) ?? {
         id: String(message.id),
@@ -52,45 +60,102 @@ export function itemsOf(messages: MessageView[], notes: Note[] = []): Item[] {
       open.set(call.id, tool);
       const last = items.at(-1);
       if (last?.kind === "tools") last.tools.push(tool);
-      else items.push({ kind: "tools", id: message.id, tools: [tool] });
+      else items.push({ at, kind: "tools", id: message.id, tools: [tool] });
     } else if (message.kind === "tool_result") {
       const result = toolResult(message.content);
       const tool = result ? open.get(result.id) : undefined;
       if (tool && result) tool.result = { content: result.content, isError: result.isError, ts: message.ts };
     } else if (message.kind !== "assistant" || message.content.trim() !== "") {
       // Of a message that was only a report about the seats nothing is left to read.
-      items.push({ kind: "message", message });
+      items.push({ at, kind: "message", message });
     }
   }
-  for (const note of waiting) items.push({ kind: "note", note });
+  for (const note of waiting) items.push({ at: messages.length, kind: "note", note });
   return items;
 }
 
-export function Talk({
-  messages,
-  notes,
-  small = false,
-  agent,
-}: {
-  messages: MessageView[];
+/** The items in groups. `first` is the place of the first message that is shown: an item stays in its group when earlier ones leave. */
+function groupsOf(items: Item[], first: number): [number, Item[]][] {
+  const groups = new Map<number, Item[]>();
+  for (const item of items) {
+    const number = Math.floor((first + item.at) / GROUP);
+    const group = groups.get(number);
+    if (group) group.push(item);
+    else groups.set(number, [item]);
+  }
+  return [...groups];
+}
+
+interface TalkProps {
+  messages: Shown[];
   notes?: Note[];
+  /** The place of the first message in the conversation. */
+  first?: number;
   small?: boolean;
   agent?: string;
-}) {
-  const items = useMemo(() => itemsOf(messages, notes), [messages, notes]);
+}
+
+export function Talk({ messages, notes, first = 0, small = false, agent }: TalkProps) {
+  const groups = useMemo(() => groupsOf(itemsOf(messages, notes), first), [messages, notes, first]);
   return (
     <>
-      {items.map((item) => {
-        if (item.kind === "tools")
-          return <Tools key={`t${item.id}`} tools={item.tools} running={agent !== undefined} />;
-        if (item.kind === "note") return <NoteLine key={`n${item.note.id}`} note={item.note} />;
-        const { message } = item;
-        return (
-          <Message key={message.id} message={message} name={nameOf(message.agent)} small={small} forkFrom={agent} />
-        );
-      })}
+      {groups.map(([number, items]) => (
+        <Group key={number} items={items} names={namesOf(items)} small={small} agent={agent} />
+      ))}
     </>
   );
+}
+
+interface GroupProps {
+  items: Item[];
+  /** Whoever speaks in it, who may be given another name. */
+  names: string;
+  small: boolean;
+  agent: string | undefined;
+}
+
+function namesOf(items: Item[]): string {
+  const speakers = new Set<string>();
+  for (const item of items) if (item.kind === "message") speakers.add(item.message.agent);
+  return [...speakers].map(nameOf).join("\n");
+}
+
+/** Whether two items show the same. Messages are never changed; a tool is answered once. */
+function same(a: Item, b: Item): boolean {
+  if (a.kind === "message") return b.kind === "message" && a.message === b.message;
+  if (a.kind === "note") return b.kind === "note" && a.note === b.note;
+  return (
+    b.kind === "tools" &&
+    a.tools.length === b.tools.length &&
+    a.tools.every((tool, at) => tool.id === b.tools[at]?.id && tool.result?.ts === b.tools[at]?.result?.ts)
+  );
+}
+
+/** A long conversation has many groups, and mostly only the last one is new. */
+class Group extends Component<GroupProps> {
+  override shouldComponentUpdate({ items, names, small, agent }: GroupProps): boolean {
+    const now = this.props;
+    if (names !== now.names || small !== now.small || agent !== now.agent || items.length !== now.items.length)
+      return true;
+    return !items.every((item, at) => same(item, now.items[at] as Item));
+  }
+
+  override render() {
+    const { items, small, agent } = this.props;
+    return (
+      <div class="group">
+        {items.map((item) => {
+          if (item.kind === "tools")
+            return <Tools key={`t${item.id}`} tools={item.tools} running={agent !== undefined} />;
+          if (item.kind === "note") return <NoteLine key={`n${item.note.id}`} note={item.note} />;
+          const { message } = item;
+          return (
+            <Message key={message.id} message={message} name={nameOf(message.agent)} small={small} forkFrom={agent} />
+          );
+        })}
+      </div>
+    );
+  }
 }
 
 function NoteLine({ note }: { note: Note }) {
@@ -98,7 +163,7 @@ function NoteLine({ note }: { note: Note }) {
     <p class="note">
       <Icon name="again" size={14} />
       <span>
-        {clock(note.ts)} {note.words}{" "}
+        <At at={note.ts} /> {note.words}{" "}
         <a class="link id" href={to.event(note.id)}>
           #{group(note.id)}
         </a>
@@ -119,7 +184,7 @@ const QUIET: Partial<Record<MessageView["kind"], string>> = {
 };
 
 interface MessageProps {
-  message: MessageView;
+  message: Shown;
   /** Its speaker, who may be given another name. */
   name: string;
   small: boolean;
@@ -149,10 +214,11 @@ const Message = memo(({ message, name, small, forkFrom }: MessageProps) => {
     >
       <div class="by">
         <b>{message.kind === "system" ? "System" : human ? "You" : name}</b>
-        <time title={exact(message.ts)}>{clock(message.ts)}</time>
+        <At at={message.ts} />
         <a class="id" href={to.event(message.id)} title={`Event ${message.id} in the log`}>
           #{group(message.id)}
         </a>
+        {message.unheard && <span>not heard yet</span>}
         {message.interrupted && <span>interrupted</span>}
         {!small && forkFrom && (
           <span class="do">
@@ -211,8 +277,12 @@ function Tools({ tools, running }: { tools: Tool[]; running: boolean }) {
         <b>{tools.length} tool calls</b>
         <span class="faint cut">{words.join(", ")}</span>
         <span class="res">
-          {failed > 0 && <span class="bad">{failed} failed · </span>}
-          {span(took)}
+          {failed > 0 && (
+            <span class="bad">
+              {failed} failed{took >= 1000 && " · "}
+            </span>
+          )}
+          {took >= 1000 && span(took)}
         </span>
       </summary>
       {tools.map((tool) => (
@@ -298,17 +368,17 @@ function pretty(input: Record<string, unknown>): string {
 
 /** What an edit takes out and puts in. */
 function Edit({ input }: { input: Record<string, unknown> }) {
-  const lines = (value: unknown) => (typeof value === "string" && value !== "" ? value.split("\n") : []);
+  const lines = (value: unknown) => (typeof value === "string" && value !== "" ? value.split(/\r?\n/) : []);
   return (
     <pre class="out" tabIndex={0}>
       {lines(input.old_string).map((line, at) => (
         <span class="minus block" key={`o${at}`}>
-          − {line}
+          − {literal(line)}
         </span>
       ))}
       {lines(input.new_string ?? input.content).map((line, at) => (
         <span class="plus block" key={`n${at}`}>
-          + {line}
+          + {literal(line)}
         </span>
       ))}
     </pre>

@@ -1,7 +1,7 @@
 // Times that grow old on the page. One clock for all of them.
 import { useEffect, useState } from "preact/hooks";
 import { store } from "../store/store";
-import { age, exact, span } from "./words";
+import { age, exact, span, when } from "./words";
 
 const ticking = new Set<() => void>();
 let _timer: ReturnType<typeof setInterval> | undefined;
@@ -23,6 +23,15 @@ export function useClock(say: (now: number) => string): string {
     return tick(look);
   }, [say]);
   return text;
+}
+
+/** A moment, as people are told it everywhere; the exact one on hover. */
+export function At({ at }: { at: number }) {
+  return (
+    <time dateTime={new Date(at).toISOString()} title={exact(at)}>
+      {when(at, store.now())}
+    </time>
+  );
 }
 
 export function Age({ at, since = false }: { at: number; since?: boolean }) {

@@ -107,25 +107,37 @@ export function age(at: number, now: number): string {
 
 const pad = (n: number) => String(n).padStart(2, "0");
 
-/** `14:02`, local. */
-export function clock(at: number): string {
+/** `14:02`, local. People are shown `when`, which adds the date where it is not today's. */
+function clock(at: number): string {
   const date = new Date(at);
   return `${pad(date.getHours())}:${pad(date.getMinutes())}`;
 }
 
-/** `14:02:11`, local. */
+/** `14:02:11`, local: for what is a matter of seconds. */
 export function clockSeconds(at: number): string {
   return `${clock(at)}:${pad(new Date(at).getSeconds())}`;
 }
 
-export function clockMillis(at: number): string {
-  return `${clockSeconds(at)}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`;
+function isSameDay(at: number, now: number): boolean {
+  const [a, b] = [new Date(at), new Date(now)];
+  return a.getDate() === b.getDate() && a.getMonth() === b.getMonth() && a.getFullYear() === b.getFullYear();
 }
 
-/** The time of day, with the date when it was not today. */
+/** The one way to tell people a moment: `14:02`, or `9 Nov, 14:02` when it is not today. */
 export function when(at: number, now: number): string {
-  const same = new Date(at).toDateString() === new Date(now).toDateString();
-  return same ? clock(at) : `${DATE.format(at)}, ${clock(at)}`;
+  return isSameDay(at, now) ? clock(at) : `${DATE.format(at)}, ${clock(at)}`;
+}
+
+/** The same where two moments may be of one minute, and each leads into the log: `14:02:11`. */
+export function whenToTheSecond(at: number, now: number): string {
+  return isSameDay(at, now) ? clockSeconds(at) : when(at, now);
+}
+
+/** A moment in the log, where the order within a second matters: `14:02:11.412`, or like any other when it is not today. */
+export function whenLogged(at: number, now: number): string {
+  return isSameDay(at, now)
+    ? `${clockSeconds(at)}.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`
+    : when(at, now);
 }
 
 /** The exact time with its zone, for those who hover. */
@@ -144,10 +156,10 @@ export function list(words: string[]): string {
   return `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
 }
 
-/** Control characters and terminal colours say nothing here. */
+/** Control characters and terminal colours say nothing here, and what turns the order of letters round would say something else. */
 export function plain(text: string): string {
   return text.replace(
-    /\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[\u0000-\u0008\u000b-\u001f\u007f]/g,
+    /\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[\u0000-\u0008\u000b-\u001f\u007f\u202a-\u202e\u2066-\u2069]/g,
     "",
   );
 }

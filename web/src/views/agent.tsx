@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
 import { useWriting } from "../api/live_text";
-import type { MessageView, WhyView } from "../api/types";
+import type { WhyView } from "../api/types";
 import { confirm, forkDialog, notify, prompt } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
 import { useActions } from "../app/keys";
@@ -16,9 +16,9 @@ import { Glyph, standingOf } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { SEND } from "../ui/key_names";
 import { nameOf } from "../ui/names";
-import { messagesWord, Talk } from "../ui/talk";
-import { Age, Ago } from "../ui/time";
-import { clock, firstLine, group, list, plain } from "../ui/words";
+import { messagesWord, type Shown, Talk } from "../ui/talk";
+import { Age, Ago, At } from "../ui/time";
+import { firstLine, group, list, plain } from "../ui/words";
 import { WritingNow } from "../ui/writing";
 import { Loading, parkedUntil } from "./home";
 
@@ -246,7 +246,7 @@ function Why({ id }: { id: string }) {
       {why.evidence.map((it) => (
         <li key={it.what}>
           <span>{it.what}</span>
-          <span>{it.at > store.now() ? clock(it.at) : <Age at={it.at} />}</span>
+          <span>{it.at > store.now() ? <At at={it.at} /> : <Age at={it.at} />}</span>
         </li>
       ))}
     </ul>
@@ -263,7 +263,7 @@ function scrollToEnd(): void {
 
 interface ConversationProps {
   entry: AgentEntry;
-  messages: MessageView[];
+  messages: Shown[];
   notes: { id: number; ts: number; words: string }[];
   loading: boolean;
   problem: Problem | null;
@@ -352,7 +352,7 @@ function Conversation({ entry, messages, notes, loading, problem, hash }: Conver
           <div class="cutline">
             <Icon name="fork" size={14} />
             <span>
-              forked from {nameOf(fromWhom)} at {clock(entry.view.created)} · from here on it is {nameOf(id)}’s own
+              forked from {nameOf(fromWhom)} at <At at={entry.view.created} /> · from here on it is {nameOf(id)}’s own
             </span>
           </div>
         </>
@@ -368,7 +368,12 @@ function Conversation({ entry, messages, notes, loading, problem, hash }: Conver
           <p>What you say to it and what it answers stands here.</p>
         </div>
       )}
-      <Talk messages={visible} notes={notes.filter((note) => note.id >= (visible[0]?.id ?? 0))} agent={id} />
+      <Talk
+        messages={visible}
+        notes={notes.filter((note) => note.id >= (visible[0]?.id ?? 0))}
+        first={first}
+        agent={id}
+      />
       {writing && <WritingNow agent={id} writing={writing} />}
       <div ref={end} />
       {fresh > 0 && (

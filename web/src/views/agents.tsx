@@ -14,7 +14,7 @@ import { Icon } from "../ui/icon";
 import { besides, nameOf, questName } from "../ui/names";
 import { messagesWord, Talk } from "../ui/talk";
 import { Ago } from "../ui/time";
-import { Count, clock, count, group, list, money, plural } from "../ui/words";
+import { Count, count, group, list, money, plural, when } from "../ui/words";
 import { AgentPage, askKill } from "./agent";
 import { Loading } from "./home";
 
@@ -420,7 +420,7 @@ function Head({ id, letter }: { id: string; letter: "A" | "B" }) {
             {plural(changes.files.length, "file")} ·{" "}
           </>
         )}
-        {money(entry.spent.cost)} · {messagesWord(entry.view.messages)} · since {clock(entry.view.created)}
+        {money(entry.spent.cost)} · {messagesWord(entry.view.messages)} · since {when(entry.view.created, store.now())}
       </div>
     </div>
   );

@@ -10,7 +10,7 @@ import { Glyph, type Standing } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { questName } from "../ui/names";
 import { Age, Ago } from "../ui/time";
-import { clock, count, plain, plural } from "../ui/words";
+import { count, plain, plural, when } from "../ui/words";
 import { Loading } from "./home";
 
 /** How many events are shown. The log has all of them. */
@@ -26,10 +26,11 @@ const KINDS: Record<Exclude<Show, "all">, string[]> = {
 export default function Build() {
   useTopics("connection");
   const status = useStatus();
-  const { live } = store.connection;
+  // A stream that is not open yet is not broken.
+  const away = store.connection.brokenSince !== null;
   const [show, setShow] = useState<Show>("all");
   const [others, setOthers] = useState<boolean | null>(null);
-  if (!status) return live ? <Loading /> : <Away />;
+  if (!status) return away ? <Away /> : <Loading />;
   const { state, ideas } = status;
   const run = object(state.buildRun);
   const chunks = objects(run.chunks);
@@ -174,9 +175,9 @@ function Chunk({ chunk, number: place }: { chunk: Fields; number: number }) {
   const needs = Array.isArray(chunk.dependsOn) ? chunk.dependsOn.map(text).filter(Boolean) : [];
   const words =
     status === "completed"
-      ? `done${at ? ` ${clock(at)}` : ""}`
+      ? `done${at ? ` ${when(at, store.now())}` : ""}`
       : status === "failed"
-        ? `failed${at ? ` ${clock(at)}` : ""}`
+        ? `failed${at ? ` ${when(at, store.now())}` : ""}`
         : status === "active" || status === "retrying"
           ? `attempt ${attempt ?? 1}`
           : needs.length > 0
@@ -228,7 +229,7 @@ function Row({ event, of }: { event: Fields; of: string | null }) {
   const mark = MARKS[kind];
   return (
     <div class="ev-row">
-      <time dateTime={text(event.timestamp) ?? undefined}>{at ? clock(at) : ""}</time>
+      <time dateTime={text(event.timestamp) ?? undefined}>{at ? when(at, store.now()) : ""}</time>
       {mark ? <Glyph as={mark} word={kind.replaceAll("-", " ")} /> : <Icon name="layers" size={15} />}
       <div>
         <b>{nameOf(event, kind, checks)}</b> <span class="muted">{text(event.summary)}</span>

@@ -1,21 +1,23 @@
 // Who needs me, and since when? Then who works, then what is done.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, drawId } from "../api/client";
 import { notify, openDialog } from "../app/dialogs";
 import { lastLook } from "../app/looks";
 import { AskToNotify } from "../app/notices";
 import { go, to } from "../app/router";
 import { type Need, needs } from "../store/needs";
-import type { AgentEntry } from "../store/state";
+import type { AgentEntry, State } from "../store/state";
 import { store, useTopics } from "../store/store";
 import { Answered, Ask, takesWords } from "../ui/ask";
 import { ChangedLines } from "../ui/changed_lines";
 import { Glyph, standingOf } from "../ui/glyph";
+import { useMoves } from "../ui/moves";
 import { nameOf, whereOf } from "../ui/names";
+import { titled } from "../ui/roles";
 import { signalWords } from "../ui/signal_words";
 import { isRed } from "../ui/steps";
 import { Ago } from "../ui/time";
-import { Count, ceiling, clock, count, firstLine, money, plain, spanInWords, when } from "../ui/words";
+import { Count, ceiling, count, firstLine, money, plain, spanInWords, when } from "../ui/words";
 
 /** How much of what is done is shown. */
 const DONE_ROWS = 12;
@@ -28,8 +30,10 @@ interface Done {
 
 export function Home() {
   useTopics("agents", "quests", "questions", "usage", "tick");
-  const state = store.state;
-  if (!state) return <Loading />;
+  return store.state ? <Columns state={store.state} /> : <Loading />;
+}
+
+function Columns({ state }: { state: State }) {
   const now = store.now();
   const waiting = needs(store);
   // The oldest that takes words is open at once.
@@ -44,6 +48,17 @@ export function Home() {
   const today = done.filter((it) => new Date(it.at).toDateString() === new Date(now).toDateString());
   const look = lastLook();
   const fresh = done.filter((it) => it.at > look);
+  const hand = useHand(done);
+  // What is new does not push the rows down while a hand or the focus is among them.
+  const late = hand.held ? done.filter((it) => hand.held?.get(it.key) !== it.at).length : 0;
+  const shown = done.filter((it) => !hand.held || hand.held.get(it.key) === it.at).slice(0, DONE_ROWS);
+  useMoves(
+    new Map([
+      ...shown.map((it) => [it.key, "done"] as const),
+      ...[...working, ...parked].map((it) => [it.view.id, "working"] as const),
+      ...[...asked].map((it) => [it, "needs"] as const),
+    ]),
+  );
   const nothing = state.agentCount <= 1 && state.quests.size === 0;
 
   return (
@@ -97,15 +112,20 @@ export function Home() {
               </div>
             )}
           </section>
-          <section aria-labelledby="done">
+          <section aria-labelledby="done" {...hand.on}>
             <div class="col-head">
               <h2 id="done">Done</h2>
               <span class="n">{today.length > 0 ? `${today.length} today` : ""}</span>
+              {late > 0 && (
+                <button class="btn line" type="button" onClick={hand.release}>
+                  {late} new
+                </button>
+              )}
               <a class="more link" href="/log">
                 Earlier
               </a>
             </div>
-            {done.slice(0, DONE_ROWS).map((it) => it.row(it.at > look))}
+            {shown.map((it) => it.row(it.at > look))}
             <Kept />
             {done.length === 0 && (
               <div class="empty">
@@ -118,6 +138,31 @@ export function Home() {
       )}
     </>
   );
+}
+
+/** What was done when a pointer or the focus came to that part of the page, as long as it is there. */
+function useHand(done: Done[]) {
+  const [held, setHeld] = useState<ReadonlyMap<string, number> | null>(null);
+  const latest = useRef(done);
+  latest.current = done;
+  const take = () => new Map(latest.current.map((it) => [it.key, it.at]));
+  const come = () => setHeld((now) => now ?? take());
+  const leave = ({
+    currentTarget,
+    relatedTarget,
+  }: {
+    currentTarget: HTMLElement;
+    relatedTarget: EventTarget | null;
+  }) => {
+    if (relatedTarget instanceof Node && currentTarget.contains(relatedTarget)) return;
+    const focused = currentTarget.querySelector(":focus-visible");
+    if (!focused && !currentTarget.matches(":hover")) setHeld(null);
+  };
+  return {
+    held,
+    on: { onPointerEnter: come, onPointerLeave: leave, onFocusIn: come, onFocusOut: leave },
+    release: () => setHeld(take()),
+  };
 }
 
 function sentence(waiting: Need[], working: number, nothing: boolean, now: number): string {
@@ -149,7 +194,7 @@ function beneath(
     .sort((a, b) => a - b)[0];
   if (parked.length > 0) {
     const words = `${parts.length ? count(parked.length) : Count(parked.length)} ${parked.length === 1 ? "is" : "are"} parked`;
-    parts.push(until ? `${words} until ${clock(until)}` : words);
+    parts.push(until ? `${words} until ${when(until, store.now())}` : words);
   }
   const first = parts.length > 0 ? `${parts.join(", ")}. ` : "";
   if (fresh === 0 || look === 0) return `${first}Nothing is lost when you close this page.`;
@@ -189,7 +234,7 @@ function WorkingRow({ id }: { id: string }) {
   const parked = entry.activity === "parked";
   const tool = [...entry.tools.values()].at(-1);
   return (
-    <a class="row" href={to.agent(id)} data-agent={id}>
+    <a class="row" href={to.agent(id)} data-agent={id} data-mover={id}>
       <Glyph as={standingOf(entry.activity)} />
       <div>
         <div class="title">
@@ -266,7 +311,7 @@ export function causeWords(entry: AgentEntry): string {
 
 export function parkedUntil(entry: AgentEntry): string {
   const until = entry.run?.until;
-  return until ? `goes on by itself at ${clock(until)}` : "goes on when you say so";
+  return until ? `goes on by itself at ${when(until, store.now())}` : "goes on when you say so";
 }
 
 function StepLines({ assignment, stamp }: { assignment: { quest: string; step: string }; stamp: number }) {
@@ -317,7 +362,7 @@ function doneOf(entries: AgentEntry[], asked: Set<string>): Done[] {
       key: id,
       at: run.lastOutput,
       row: (isNew) => (
-        <a key={id} class={`row is-done${isNew ? " is-new" : ""}`} href={to.agent(id)}>
+        <a key={id} class={`row is-done${isNew ? " is-new" : ""}`} href={to.agent(id)} data-mover={id}>
           <Glyph
             as={well ? "done" : run.cause === "user_ended" || run.cause === "killed" ? "resting" : "failed"}
             word={well ? "done" : "ended"}
@@ -350,7 +395,7 @@ function doneWords(entry: AgentEntry): string {
   const given = step?.signals?.findLast((it) => it.agent === entry.view.id);
   const words = given ? signalWords(given.signal).words : entry.doing?.text;
   if (words) return plain(firstLine(words));
-  if (entry.run?.cause === "completed") return assignment ? `${assignment.role} is done with its part` : "Done";
+  if (entry.run?.cause === "completed") return assignment ? `${titled(assignment.role)} is done with its part` : "Done";
   return plain(firstLine(entry.run?.detail ?? "Done"));
 }
 

@@ -24,7 +24,7 @@ const KEYS: [string[], string][] = [
   [["X"], "stop"],
   [["#"], "go to an event, in the log"],
   [["C"], "new mail, in Mail"],
-  [["1", "9"], "choose a seat, in Seats"],
+  [["1–9"], "choose a seat, in Seats"],
   [[SEND], "send"],
   [["esc"], "back, close"],
   [["?"], "all keys"],

@@ -11,8 +11,8 @@ import { store, useTopics } from "../store/store";
 import { Glyph } from "../ui/glyph";
 import { SEND } from "../ui/key_names";
 import { nameOf } from "../ui/names";
-import { Age } from "../ui/time";
-import { Count, clockSeconds, exact, firstLine, list, plain, plural } from "../ui/words";
+import { Age, At } from "../ui/time";
+import { Count, firstLine, list, plain, plural } from "../ui/words";
 import { Loading } from "./home";
 
 /** Unread mail to the human. */
@@ -168,7 +168,7 @@ function Letter({ letter }: { letter: SeenMail }) {
       <div class="by">
         <b>{nameOf(letter.from)}</b>
         <span>to {letter.to === "human" ? "you" : nameOf(letter.to)}</span>
-        <time title={exact(letter.sent)}>{clockSeconds(letter.sent)}</time>
+        <At at={letter.sent} />
         {letter.to === "human" && letter.state !== "read" ? (
           <button
             class="btn line small-btn push"

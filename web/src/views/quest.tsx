@@ -5,16 +5,18 @@ import type { QuestDocument, StepDocument } from "../api/types";
 import { confirm, notify, prompt } from "../app/dialogs";
 import { useActions } from "../app/keys";
 import { go, to } from "../app/router";
+import { happened, useSignalEvents } from "../store/signal_events";
 import { store, useAttempt, useTopics } from "../store/store";
 import { beginAfterTrial } from "../store/trials";
 import { questionWords } from "../ui/ask";
 import { Changes, changesOf } from "../ui/changes";
 import { Glyph, type Standing, standingOfStep } from "../ui/glyph";
 import { hasNotBegun, NotBegun } from "../ui/not_begun";
+import { titled, withDuty } from "../ui/roles";
 import { StepGraph } from "../ui/step_graph";
-import { StepPanel, stationsOf } from "../ui/step_panel";
+import { type Station, StepPanel, stationsOf } from "../ui/step_panel";
 import { Ago } from "../ui/time";
-import { ceiling, clockSeconds, exact, firstLine, money, plain, plural, when } from "../ui/words";
+import { ceiling, exact, firstLine, group, money, plain, plural, when, whenToTheSecond } from "../ui/words";
 import { Loading } from "./home";
 
 export default function QuestView({ id, step }: { id: string; step: string | null }) {
@@ -229,7 +231,7 @@ function Phases({ quest }: { quest: QuestDocument }) {
               <Glyph as={standing} />
               {name}
             </b>
-            <span class="cut">{phaseWords(quest, phase, steps, done)}</span>
+            <span>{phaseWords(quest, phase, steps, done)}</span>
           </li>
         );
       })}
@@ -243,20 +245,22 @@ function phaseWords(quest: QuestDocument, phase: string, steps: StepDocument[], 
     const n = quest.requirements?.observables.length ?? 0;
     return done
       ? n > 0
-        ? `${role} · ${n} ${plural(n, "observable")}`
+        ? `${n} ${plural(n, "observable")} · ${titled(role)}`
         : "given from the start"
-      : (steps[0]?.doing ?? role);
+      : withDuty(steps[0]?.doing ?? role);
   }
   if (phase === "plan") {
     const n = quest.steps.filter((step) => step.phase === "work").length;
-    return n > 0 ? `${done ? "" : "waits · "}${role} · ${n} ${plural(n, "step")}` : (steps[0]?.doing ?? role);
+    return n > 0
+      ? `${done ? "" : "waits · "}${n} ${plural(n, "step")} · ${titled(role)}`
+      : withDuty(steps[0]?.doing ?? role);
   }
   if (phase === "review")
     return done
       ? (steps[0]?.summary ?? "done")
       : steps[0]?.status === "pending"
-        ? `${role}, after all steps`
-        : (steps[0]?.doing ?? role);
+        ? `${titled(role)}, after all steps`
+        : withDuty(steps[0]?.doing ?? role);
   const of = (...status: string[]) => steps.filter((step) => status.includes(step.status)).length;
   const words = [
     [of("running", "waiting_for_role"), "at work"],
@@ -289,11 +293,16 @@ function Slots({ quest }: { quest: QuestDocument }) {
           <span class="box" aria-hidden="true">
             {at + 1}
           </span>
-          {(step.doing ?? "").split(" ")[0] === "the" ? step.doing : (step.doing ?? "").split(",")[0]} on {step.id}
+          {slotWords(step.doing ?? "")} on {step.id}
         </a>
       ))}
     </div>
   );
+}
+
+/** Who has the slot: a role without what it waits for, or the ward. */
+function slotWords(doing: string): string {
+  return doing.startsWith("the ") ? doing : withDuty(doing.split(",")[0] ?? "");
 }
 
 function Calls({ quest }: { quest: QuestDocument }) {
@@ -329,8 +338,8 @@ function NoPlan({ quest }: { quest: QuestDocument }) {
       <p>
         {at && role ? (
           <>
-            {role} reads the project, <Ago at={at.since} before="for " after="" />. The steps appear here when it has
-            them.
+            {titled(role)} reads the project, <Ago at={at.since} before="for " after="" />. The steps appear here when
+            it has them.
           </>
         ) : (
           "The steps appear here when they are found."
@@ -342,11 +351,20 @@ function NoPlan({ quest }: { quest: QuestDocument }) {
 
 /** What agents and wards said of the steps, the newest first. */
 function Signals({ quest }: { quest: QuestDocument }) {
+  const events = useSignalEvents(quest.id);
   const lines = quest.steps
-    .flatMap((step) => stationsOf(step).map((station) => ({ step, station })))
+    .flatMap((step) =>
+      stationsOf(step).map((station) => ({
+        step,
+        station,
+        event: events.get(happened(station.type ?? "", step.id, station.at)),
+      })),
+    )
     .filter(({ station }) => station.standing !== "working")
-    .sort((a, b) => b.station.at - a.station.at)
-    .slice(0, 12);
+    // A clock may be set back; the numbers of events never go back.
+    .sort((a, b) => (a.event && b.event ? a.event - b.event : a.station.at - b.station.at))
+    .slice(-12)
+    .reverse();
   if (lines.length === 0) return null;
   return (
     <section class="section" aria-label="Signals">
@@ -358,21 +376,37 @@ function Signals({ quest }: { quest: QuestDocument }) {
         </a>
       </div>
       <ul class="feed">
-        {lines.map(({ step, station }) => (
+        {lines.map(({ step, station, event }) => (
           <li key={`${step.id}${station.at}${station.who}${station.ward ?? ""}`}>
-            <time title={exact(station.at)}>{clockSeconds(station.at)}</time>
+            <time dateTime={new Date(station.at).toISOString()} title={exact(station.at)}>
+              {whenToTheSecond(station.at, store.now())}
+            </time>
             <a class="cut" href={to.quest(quest.id, step.id)}>
               <b>{step.id}</b>
             </a>
             <span class="cut" title={station.said}>
-              {station.who === "failed" ? "" : station.who}{" "}
-              {station.calls ? `needs the ${station.calls.role} first: ${station.calls.reason}` : station.said}
+              {sentenceOf(station)}
             </span>
+            {event !== undefined && (
+              <a class="id" href={to.event(event)} title={`Event ${event} in the log`}>
+                #{group(event)}
+              </a>
+            )}
           </li>
         ))}
       </ul>
     </section>
   );
+}
+
+/** Who said what: a role's summary stands after "is done". */
+function sentenceOf({ who, said, standing, calls, agent }: Station): string {
+  if (calls) return `${titled(who)} needs the ${titled(calls.role)} first: ${plain(firstLine(calls.reason))}`;
+  if (who === "failed") return said;
+  if (!agent) return who === "merge" ? said : `${who} ${said}`;
+  return standing === "done" && said !== "is done" && !said.startsWith("ran out of room")
+    ? `${titled(who)} is done: ${said}`
+    : `${titled(who)} ${said}`;
 }
 
 function Missing({ problem }: { problem: Problem }) {

@@ -12,8 +12,8 @@ import { Glyph } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { SEND } from "../ui/key_names";
 import { Markdown } from "../ui/markdown";
-import { Ago, useClock } from "../ui/time";
-import { Count, clock, count, exact, list as listed, plain, when } from "../ui/words";
+import { Ago, At, useClock } from "../ui/time";
+import { Count, count, list as listed, plain, when } from "../ui/words";
 import { Loading } from "./home";
 
 /** The lead's seat, in the middle. */
@@ -48,6 +48,7 @@ function useSeats(chosen: string | null): { list: SeatList | Problem | null; thr
     read();
     const stop = store.tap((event) => {
       if (event.type === "message_added" && event.agent === chosen) read();
+      if (event.type === "mail_sent" && (event.from === chosen || event.to === chosen)) read();
     });
     return () => {
       gone = true;
@@ -173,7 +174,12 @@ function Thread({
         <article key={line.id} class={`msg${line.speakerType === "human" ? " is-human" : ""}`}>
           <div class="by">
             <b>{line.speakerType === "human" ? "You" : plain(line.speakerName)}</b>
-            <time title={exact(line.ts)}>{clock(line.ts)}</time>
+            {line.mailTo !== undefined && (
+              <span class="muted small">
+                {plain(line.mailTo) === name ? "by mail" : `by mail to ${plain(line.mailTo)}`}
+              </span>
+            )}
+            <At at={line.ts} />
           </div>
           <div class="body prose">
             <Markdown text={plain(line.text)} />

@@ -25,6 +25,8 @@ test("a quest is begun on the page and goes through to its end", async () => {
   await dialog.getByRole("button", { name: "Begin quest" }).click();
   await page.waitForURL(/\/quests\//);
   await page.getByRole("heading", { level: 1, name: "Typed errors in the config loader" }).waitFor();
+  // A role's plain duty stands beside its name.
+  await page.getByText("lawbringer (reviews), after all steps").waitFor();
 
   // The built-in script plans a step, and the plan needs consent.
   await page.goto(`${daemon.url}/`);
@@ -39,6 +41,14 @@ test("a quest is begun on the page and goes through to its end", async () => {
     await page.getByRole("listitem").filter({ hasText: "Review" }).first().getByRole("img", { name: "done" }).count(),
     1,
   );
+  // Each signal says when it came, to the second, and leads into the log.
+  const signals = page.getByRole("region", { name: "Signals" }).getByRole("listitem");
+  const green = signals.filter({ hasText: "ward green" }).first();
+  assert.match(await green.locator("time").textContent(), /^\d\d:\d\d:\d\d$/);
+  await green.getByRole("link", { name: /^#[\d,]+$/ }).waitFor();
+  assert.equal(await signals.getByRole("link", { name: /^#[\d,]+$/ }).count(), await signals.count());
+  await green.getByRole("link", { name: /^#[\d,]+$/ }).click();
+  await page.locator(".log-row.is-chosen", { hasText: "ward_ended" }).waitFor();
   await whole(page, daemon);
 });
 
@@ -171,13 +181,50 @@ test("fork at a message, and compare the two", async () => {
   await whole(page, daemon);
 });
 
+test("an agent whose event comes after its view was opened appears there", async () => {
+  const id = "AAAAAAAAAAAAAAAAAAAAAQ";
+  const page = await open(browser, daemon, { path: `/agents/${id}` });
+  await page.getByRole("heading", { name: "There is no such agent" }).waitFor();
+  await daemon.post("/api/agents", { id, name: "late" });
+  await page.getByRole("heading", { level: 1, name: "late" }).waitFor();
+});
+
+test("what its agent has not heard yet is marked until it is heard", async () => {
+  const deaf = await daemon.run("deaf", [{ text: "I think." }, hang]);
+  const page = await open(browser, daemon, { path: `/agents/${deaf}` });
+  await page.getByText("I think.").waitFor();
+  const say = async (name, words) => {
+    await page.getByLabel(`Say something to ${name}`).fill(words);
+    await page.keyboard.press("Control+Enter");
+    return page.locator(".msg", { hasText: words });
+  };
+  await (await say("deaf", "Are you there?")).getByText("not heard yet").waitFor();
+  await page.reload();
+  const marked = page.locator(".msg", { hasText: "Are you there?" }).getByText("not heard yet");
+  await marked.waitFor();
+  const second = await open(browser, daemon, { path: `/agents/${deaf}` });
+  await second.locator(".msg", { hasText: "Are you there?" }).getByText("not heard yet").waitFor();
+  await second.close();
+  await daemon.post(`/api/agents/${deaf}/stop`);
+  await daemon.until((event) => event.type === "run_ended" && event.agent === deaf);
+  assert.equal(await marked.count(), 1, "it was stopped before it heard it");
+  const ear = await daemon.run("ear", [{ text: "One." }, "turn", { text: "Two." }], "Begin.", { stays: true });
+  await daemon.until((event) => event.type === "turn_ended" && event.agent === ear);
+  await page.goto(`${daemon.url}/agents/${ear}`);
+  const said = await say("ear", "Go on.");
+  await page.getByText("Two.", { exact: true }).waitFor();
+  assert.equal(await said.getByText("not heard yet").count(), 0);
+  await daemon.post(`/api/agents/${ear}/stop`);
+  await whole(page, daemon);
+});
+
 test("a failed step is retried from Home", async () => {
   const quest = await smallQuest(daemon, "Something that fails", { parts: "fails" });
   const page = await open(browser, daemon);
   await page.getByRole("button", { name: "Retry step" }).click({ timeout: 40_000 });
   await daemon.until((event) => event.type === "step_queued" && event.quest === quest && event.step === "errors");
   await daemon.post(`/api/quests/${quest}/abandon`);
-  await page.getByText("Abandoned by you").waitFor();
+  await page.locator("a.row", { hasText: "Something that fails" }).getByText("Abandoned by you").waitFor();
   await whole(page, daemon);
 });
 

@@ -73,7 +73,10 @@ for (const forced of [false, true]) {
       await show(page, path);
       const all = await page.evaluate(controls);
       const reached = new Set();
-      for (let press = 0; press < all.length + 5; press += 1) {
+      // What can be done with a message comes with the focus, and the links of signals into the log come when the log has been read.
+      const hidden = await page.locator(".msg .do .btn").count();
+      const most = 2 * (all.length + hidden) + 5;
+      for (let press = 0; press < most && !all.every((_, at) => reached.has(at)); press += 1) {
         await page.keyboard.press("Tab");
         const at = await page.evaluate(focused);
         if (!at) continue;
@@ -119,6 +122,32 @@ test("J, K and Enter choose and open; the focus is not lost when the view change
   await page.waitForFunction(() => document.activeElement?.id === "main");
   await page.keyboard.press("a");
   await page.waitForFunction(() => document.activeElement?.closest(".ask") !== null);
+  assert.deepEqual(page.troubles, []);
+});
+
+test("Escape closes a dialog, and leads from one agent to all", async () => {
+  const page = await open(browser, daemon, { path: `/agents/${who.redis}` });
+  await page.getByRole("heading", { level: 1, name: "weaver-redis" }).waitFor();
+  await page.keyboard.press("f");
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).focus();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  assert.equal(new URL(page.url()).pathname, `/agents/${who.redis}`);
+  await page.keyboard.press("Escape");
+  await page.waitForURL(`${daemon.url}/agents`);
+  assert.deepEqual(page.troubles, []);
+});
+
+test("what can be done with a message comes with the focus", async () => {
+  const page = await open(browser, daemon, { path: `/agents/${who.redis}` });
+  const message = page.locator(".msg", { hasText: "One sorted set" });
+  await message.waitFor();
+  assert.equal(await message.getByRole("button").count(), 0);
+  await message.getByRole("link").first().focus();
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Fork here");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").getByText("knows everything up to").waitFor();
   assert.deepEqual(page.troubles, []);
 });
 

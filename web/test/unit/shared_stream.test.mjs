@@ -16,6 +16,7 @@ const event = (id) => ({ id, ts: id, type: "quest_paused", quest: "q" });
 /** A browser: tabs that hear each other, and one lock that waits in line. */
 function browser() {
   const channels = new Set();
+  const posted = [];
   const line = [];
   let held = false;
   const next = () => {
@@ -32,6 +33,7 @@ function browser() {
       const channel = {
         onmessage: null,
         postMessage: (data) => {
+          posted.push(data.type);
           for (const other of channels) if (other !== channel) other.onmessage?.({ data });
         },
         close: () => channels.delete(channel),
@@ -73,7 +75,8 @@ function browser() {
   };
   /** The tabs do not hear each other any more: the one with the stream hangs. */
   const mute = () => channels.clear();
-  return { tab, streams, mute, deafen };
+  const sent = (type) => posted.filter((it) => it === type).length;
+  return { tab, streams, mute, deafen, sent };
 }
 
 test("the first tab has the stream, and the others get what it gets", () => {
@@ -92,14 +95,34 @@ test("the first tab has the stream, and the others get what it gets", () => {
 
 test("a tab that begins while events come is told where it stands, and leaves out what it has", () => {
   const { tab, streams, deafen } = browser();
-  const first = tab(5);
+  const [first, second] = [tab(5), tab(5)];
   streams[0].on.open();
   // Its question is not answered before the next event comes.
   const late = deafen(() => tab(6));
   streams[0].on.event(event(6));
   for (const id of [8, 9]) streams[0].on.event(event(id));
   assert.deepEqual([late.states, late.seen], [["open 7"], [8, 9]]);
-  for (const it of [first, late]) it.close();
+  for (const it of [first, second, late]) it.close();
+});
+
+test("a tab that is alone sends no events, and begins when somebody asks", async () => {
+  const { tab, streams, sent, deafen } = browser();
+  const a = tab(5);
+  streams[0].on.open();
+  streams[0].on.event(event(6));
+  assert.equal(sent("event"), 0);
+  const b = tab(6);
+  streams[0].on.event(event(7));
+  assert.deepEqual([b.seen, sent("event")], [[7], 1]);
+  // One that was there before the next leader: its question was never heard by that one.
+  const c = deafen(() => tab(7), [b]);
+  a.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  streams[1].on.open();
+  streams[1].on.event(event(8));
+  assert.deepEqual([b.seen, c.seen, c.states], [[7, 8], [8], ["open 7"]]);
+  b.close();
+  c.close();
 });
 
 test("when the tab with the stream is closed, another one goes on after the last event", async () => {

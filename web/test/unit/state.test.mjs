@@ -98,6 +98,12 @@ test("an agent goes from its birth to its rest", () => {
   assert.equal(ended.head, 8);
 });
 
+test("one that is being stopped stays so until its run ends", () => {
+  const ended = { type: "turn_ended", ...of, end: {}, spent: NOTHING };
+  const { known } = folded(...begun, { type: "run_stopping", ...of }, ended);
+  assert.equal(known.agents.get("a").activity, "stopping");
+});
+
 test("the context is as full as was said last, and its window stays known", () => {
   const full = (...events) => folded(...begun, ...events).known.agents.get("a").view.context;
   const asked = (context) => ({ type: "usage_metered", ...of, used: NOTHING, ...(context ? { context } : {}) });
@@ -165,6 +171,7 @@ test("times and money are said as the design says", () => {
     ["$0", "$0.41", "$20", "$0.004", "<$0.000001"],
   );
   assert.equal(words.plain("\u001b[31mred\u001b[0m\u0007!"), "red!");
+  assert.equal(words.plain("say \u202eevil\u202c and \u2066go\u2069"), "say evil and go");
   assert.equal(words.literal("rm \u202e\u001b[8mx\n\ty"), "rm <U+202E><U+001B>[8mx\n\ty");
 });
 
@@ -193,4 +200,45 @@ test("forks meet at their fork point, and nobody stands above a child", () => {
   );
   assert.equal(drawn.rows.at(-1).lane, 0);
   for (const edge of drawn.edges) assert.ok(edge.from < edge.to);
+});
+
+test("a moment has one form: the time of day, and the date when it is not today's", () => {
+  const at = (...parts) => new Date(2026, 10, ...parts).getTime();
+  const now = at(18, 23, 59);
+  assert.equal(words.when(at(18, 0, 5), now), "00:05");
+  assert.equal(words.when(at(17, 23, 59), now), "17 Nov, 23:59");
+  assert.equal(words.when(at(19, 0, 10), now), "19 Nov, 00:10");
+  assert.equal(words.whenLogged(at(18, 14, 2, 6, 41), now), "14:02:06.041");
+  assert.equal(words.whenLogged(at(9, 14, 2, 6, 41), now), "9 Nov, 14:02");
+});
+
+test("an agent that begins is told to its own view, which may be open already", () => {
+  const { change } = folded({ type: "agent_created", agent: "a", name: "ida" });
+  assert.ok(change.topics.has("agent:a") && change.topics.has("agents"));
+});
+
+test("agents of their own share the first lane; forks have lanes", () => {
+  const view = (id, created, more = {}) => ({ id, created, parent: "root", state: "alive", assignment: null, ...more });
+  const agents = [
+    view("root", 0, { parent: null }),
+    view("w", 1),
+    view("x", 2),
+    view("f", 3, { parent: "w", forkedFrom: "w", forkPoint: 9 }),
+    view("y", 4),
+    view("z", 5),
+  ];
+  const drawn = tree.treeOf(agents, new Map());
+  assert.deepEqual(
+    drawn.rows.map((row) => [row.node.id, row.lane]),
+    [
+      ["z", 0],
+      ["y", 0],
+      ["f", 1],
+      ["w#9", 1],
+      ["x", 0],
+      ["w", 1],
+      ["root", 0],
+    ],
+  );
+  assert.equal(drawn.lanes, 2);
 });

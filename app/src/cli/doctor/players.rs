@@ -1,9 +1,10 @@
 //! What `hatchery doctor` says about each program that plays agents: where it is, its version, its login, and what it can do.
 
-use super::{Context, Finding, Verdict, printable};
-use crate::config::Config;
+use super::{Context, Finding, Grade, printable};
+use crate::config::{Config, SettingsFile};
 use crate::harness::version::{self, TooOld};
 use crate::harness::{Acp, Claude, Codex, Harness, abilities, find_program, place_of};
+use crate::own_environment;
 use hatchery_core::harness::Capabilities;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ pub(super) fn claude(context: &Context, config: &Config) -> Finding {
         runs.claude_args.clone(),
         runs.claude_strict,
         &runs.pass_env,
-        std::env::vars(),
+        own_environment::entries(),
         context.project.root(),
         Arc::clone(&config.prices),
     );
@@ -26,7 +27,7 @@ pub(super) fn claude(context: &Context, config: &Config) -> Finding {
             "{wanted} is not {place}; install it, or name it by `claude_path` in hatchery.toml, or by CLAUDE_CLI_PATH before the daemon starts; \
              `hatchery run --harness scripted` works without"
         );
-        return Finding { about: "claude", verdict: Verdict::Note, what };
+        return Finding { about: "claude", verdict: Grade::Note, what };
     };
     let too_old = if is_trusted(context) { TooOld::of("claude", &file) } else { None };
     if let Some(TooOld { found, needed }) = too_old {
@@ -35,10 +36,10 @@ pub(super) fn claude(context: &Context, config: &Config) -> Finding {
              `npm install -g @anthropic-ai/claude-code` installs the newest",
             file.display()
         );
-        return Finding { about: "claude", verdict: Verdict::Bad, what };
+        return Finding { about: "claude", verdict: Grade::Bad, what };
     }
     let login = login_of_claude(&claude.environment);
-    let verdict = if login.is_some() { Verdict::Good } else { Verdict::Note };
+    let verdict = if login.is_some() { Grade::Good } else { Grade::Note };
     let login = login.unwrap_or("no login found: log in with `claude`, or set ANTHROPIC_API_KEY");
     let what = described(context, &file, login, claude.capabilities());
     Finding { about: "claude", verdict, what }
@@ -69,16 +70,16 @@ pub(super) fn codex(context: &Context, config: &Config) -> Finding {
         runs.codex_path.clone(),
         runs.codex_args.clone(),
         &runs.pass_env,
-        std::env::vars(),
+        own_environment::entries(),
         Arc::clone(&config.prices),
     );
     let Some(file) = find(context, codex.program()) else {
         let (wanted, place) = (codex.program().display(), place_of(codex.program()));
         let what = format!("{wanted} is not {place}; install it, or name it by `codex_path`, to run agents with it");
-        return Finding { about: "codex", verdict: Verdict::Note, what };
+        return Finding { about: "codex", verdict: Grade::Note, what };
     };
     let login = login_of_codex(&codex);
-    let verdict = if login.is_some() { Verdict::Good } else { Verdict::Note };
+    let verdict = if login.is_some() { Grade::Good } else { Grade::Note };
     let login = login.unwrap_or("no login found: `codex login`, or set OPENAI_API_KEY");
     let what = described(context, &file, login, codex.capabilities());
     Finding { about: "codex", verdict, what }
@@ -108,7 +109,7 @@ pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut missing = Vec::new();
     for (name, agent) in &config.runs.acp_agents {
-        let acp = Acp::new(name, agent, &config.runs.pass_env, std::env::vars(), Arc::clone(&config.prices));
+        let acp = Acp::new(name, agent, &config.runs.pass_env, own_environment::entries(), Arc::clone(&config.prices));
         match find(context, acp.program()) {
             Some(file) => findings.push(of_acp(context, name, &file, &acp)),
             None => missing.push(format!("{name} ({})", acp.program().display())),
@@ -116,7 +117,7 @@ pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
     }
     if !missing.is_empty() {
         let what = format!("not found: {}; install one to run agents with it", missing.join(", "));
-        findings.push(Finding { about: "acp", verdict: Verdict::Note, what });
+        findings.push(Finding { about: "acp", verdict: Grade::Note, what });
     }
     findings
 }
@@ -127,12 +128,16 @@ fn of_acp(context: &Context, name: &str, file: &Path, acp: &Acp) -> Finding {
     let capabilities = acp.capabilities();
     if !is_trusted(context) {
         let what = format!("{name}: {}", described(context, file, ACP_LOGIN, capabilities));
-        return Finding { about, verdict: Verdict::Good, what };
+        return Finding { about, verdict: Grade::Good, what };
     }
     match acp.asked(file, context.project.root()) {
-        Some(declared) => {
+        Some(Err(why)) => {
+            let what = format!("{name}: {} cannot play agents: {}", file.display(), printable(&why));
+            Finding { about, verdict: Grade::Note, what }
+        }
+        Some(Ok(declared)) => {
             let what = format!("{name}: {}", described(context, file, ACP_LOGIN, capabilities.with(declared)));
-            Finding { about, verdict: Verdict::Good, what }
+            Finding { about, verdict: Grade::Good, what }
         }
         None => {
             let what = format!(
@@ -141,7 +146,7 @@ fn of_acp(context: &Context, name: &str, file: &Path, acp: &Acp) -> Finding {
                 file.display(),
                 file.display()
             );
-            Finding { about, verdict: Verdict::Note, what }
+            Finding { about, verdict: Grade::Note, what }
         }
     }
 }
@@ -161,5 +166,6 @@ fn described(context: &Context, file: &Path, login: &str, capabilities: Capabili
 }
 
 fn is_trusted(context: &Context) -> bool {
-    crate::trust::check(&context.project).is_ok()
+    let file = SettingsFile::read(&context.project);
+    file.and_then(|file| crate::trust::check(&context.project, &file)).is_ok()
 }

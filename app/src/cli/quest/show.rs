@@ -1,15 +1,16 @@
 //! A quest for people: a line, or all of it.
 
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
-use super::super::{Context, counted, print_line, say, why::age};
+use super::super::short_ids::ShortIds;
+use super::super::{Context, counted, print_line, say};
 use crate::clock;
 use crate::http::QuestLine;
 use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
 use crate::report::Report;
-use hatchery_core::quest::Status;
+use hatchery_core::quest::StepStatus;
 use hatchery_core::roles::titled;
 
-pub fn line(quest: &QuestLine) -> String {
+pub fn line(quest: &QuestLine, ids: &ShortIds) -> String {
     let mut notes = Vec::new();
     notes.extend((quest.running > 0).then(|| format!("{} at work", quest.running)));
     notes.extend((quest.failed > 0).then(|| paint(BAD, format_args!("{} failed", quest.failed))));
@@ -17,12 +18,12 @@ pub fn line(quest: &QuestLine) -> String {
     let notes = if notes.is_empty() { String::new() } else { format!("  {}", notes.join(", ")) };
     format!(
         "{}  {}  {}/{}{notes}  {}  {}  {}",
-        quest.id,
+        ids.short(quest.id),
         word(quest.state),
         quest.complete,
         quest.steps,
         quest.spent,
-        paint(DIM, age(quest.changed, clock::now())),
+        paint(DIM, clock::age(quest.changed, clock::now())),
         printable(&quest.request),
     )
 }
@@ -55,7 +56,7 @@ pub fn show(quest: &QuestDocument, merged: bool, history: bool) -> Result<(), Re
     let facts = format!(
         "{complete} of {all} steps complete, {} spent{budget}, changed {}",
         quest.spent.cost,
-        age(quest.changed, now)
+        clock::age(quest.changed, now)
     );
     print_line(&paint(DIM, format_args!("  {facts}")))?;
     if let Some(ward) = &quest.ward {
@@ -88,7 +89,7 @@ pub fn show(quest: &QuestDocument, merged: bool, history: bool) -> Result<(), Re
         if history {
             for note in &step.history {
                 let what = printable(&note.what);
-                print_line(&paint(DIM, format_args!("      {}  {what}", clock::written(note.at))))?;
+                print_line(&paint(DIM, format_args!("      {}  {what}", clock::told(note.at))))?;
             }
         }
     }
@@ -104,11 +105,11 @@ fn with_duty(doing: &str) -> String {
 
 fn step_line(step: &StepDocument) -> String {
     let style = match step.status {
-        Status::Complete => GOOD,
-        Status::Failed | Status::Blocked => BAD,
-        Status::WaitingForHuman | Status::Parked => WARN,
-        Status::Running | Status::WaitingForRole => STRONG,
-        Status::Pending | Status::Queued => DIM,
+        StepStatus::Complete => GOOD,
+        StepStatus::Failed | StepStatus::Blocked => BAD,
+        StepStatus::WaitingForHuman | StepStatus::Parked => WARN,
+        StepStatus::Running | StepStatus::WaitingForRole => STRONG,
+        StepStatus::Pending | StepStatus::Queued => DIM,
     };
     let doing = step.doing.as_ref().map(|doing| format!(" · {}", printable(&with_duty(doing)))).unwrap_or_default();
     let asks = step.question.map(|id| format!(" — `hatchery ask answer {id} …`")).unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::client::paths::{branch_path, quest_path, step_path};
 use crate::http::BranchView;
 use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
 use crate::report::{Code, Report};
-use hatchery_core::quest::Status;
+use hatchery_core::quest::StepStatus;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -62,7 +62,7 @@ pub fn ward(context: &Context, quest: &str, command: Option<&str>) -> Result<Exi
             Some(command) => format!("its ward is now `{command}`"),
             None => "it has no ward any more".to_owned(),
         };
-        match quest.steps.iter().any(|step| step.status == Status::Failed) {
+        match quest.steps.iter().any(|step| step.status == StepStatus::Failed) {
             true => format!("{now}; `hatchery quest retry {} STEP` tries a step again that has failed", quest.id),
             false => now,
         }

@@ -11,7 +11,7 @@ use crate::quest_document::{QuestDocument, QuestSituation, StepDocument};
 use crate::report::{Code, Context as _, Report};
 use hatchery_core::ask::About;
 use hatchery_core::event::{QuestEvent, QuestionEvent, StepEvent};
-use hatchery_core::quest::{Merge, Signal, Status, Verdict};
+use hatchery_core::quest::{Merge, Signal, StepStatus, Verdict};
 use hatchery_core::roles::{duty, titled};
 use hatchery_core::{AgentId, Event, EventId, QuestId, Record, Stream};
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ pub async fn watch(
     quest: &QuestDocument,
     after: EventId,
 ) -> Result<ExitCode, Report> {
-    for step in quest.steps.iter().filter(|step| step.status == Status::Failed) {
+    for step in quest.steps.iter().filter(|step| step.status == StepStatus::Failed) {
         let why = cut(step.doing.as_deref().unwrap_or_default(), REASON_CHARS);
         say(paint(BAD, format_args!("step {} failed: {why}", step.id)));
     }
@@ -113,7 +113,7 @@ struct View {
 impl View {
     fn new(quest: &QuestDocument) -> Self {
         let agents = quest.steps.iter().flat_map(|step| &step.agents).map(|hand| hand.agent).collect();
-        let failed = quest.steps.iter().any(|step| step.status == Status::Failed);
+        let failed = quest.steps.iter().any(|step| step.status == StepStatus::Failed);
         let asked = quest.steps.iter().filter_map(|step| step.question).collect();
         Self { id: quest.id, agents, asked, failed, stuck_at: None }
     }

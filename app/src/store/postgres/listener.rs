@@ -20,9 +20,9 @@ pub const CHANNEL: &str = "hatchery_log";
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// Listens for as long as it is kept.
-pub struct Listener(AbortHandle);
+pub struct NotifyListener(AbortHandle);
 
-impl Listener {
+impl NotifyListener {
     pub fn start(
         runtime: &Handle,
         options: ConnectionOptions,
@@ -51,7 +51,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for NotifyListener {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -1,6 +1,6 @@
 //! What is done to an agent: fork, interrupt, kill.
 
-use super::{flush, go, take_text};
+use super::{go, take_text};
 use crate::client::paths::agent_path;
 use crate::tui::field::Field;
 use crate::tui::model::{AwaitedFork, Model};
@@ -17,30 +17,27 @@ pub fn fork(
     prompt: Option<String>,
     field: Option<Field>,
 ) -> Vec<Effect> {
-    let body = json!({ "parent": parent.to_string(), "at": at.map(|at| at.0), "name": name });
-    model.awaited_fork = Some(AwaitedFork { child: None, stay: false, forked: true });
+    let field = field.or_else(|| prompt.map(|prompt| Field::of(&prompt))).filter(|field| !field.is_empty());
+    // The child may be born later, when its parent's tools have ended, so its first message goes with the request.
+    let prompt = field.as_ref().map(Field::whole);
+    let body = json!({ "parent": parent.to_string(), "at": at.map(|at| at.0), "name": name, "prompt": prompt });
+    model.awaited_fork = Some(AwaitedFork { child: None, stay: false, forked: true, waits_for: None });
     model.say(format!("{} is forked …", model.name(parent)));
-    vec![Effect::Post { tag: Tag::Fork { prompt, field }, path: "/api/agents".into(), body }]
+    vec![Effect::Post { tag: Tag::Fork { field }, path: "/api/agents".into(), body }]
 }
 
 /// The daemon has taken the fork on. It may wait for tools of its parent.
-pub fn forked(model: &mut Model, child: AgentId, prompt: Option<String>, field: Option<Field>) -> Vec<Effect> {
-    match &mut model.awaited_fork {
-        Some(awaited) => awaited.child = Some(child),
-        None => model.awaited_fork = Some(AwaitedFork { child: Some(child), stay: false, forked: true }),
-    }
-    let mut effects = vec![Effect::Agent(child)];
-    let words = field.or_else(|| prompt.map(|prompt| Field::of(&prompt)));
-    if let Some(field) = words.filter(|field| !field.is_empty()) {
-        model.put_out(child, field);
-        effects.extend(flush(model));
-    }
-    effects
+pub fn forked(model: &mut Model, child: AgentId, waits_for: Option<AgentId>) -> Vec<Effect> {
+    let stay = model.awaited_fork.as_ref().is_some_and(|awaited| awaited.stay);
+    model.awaited_fork = Some(AwaitedFork { child: Some(child), stay, forked: true, waits_for });
+    vec![Effect::Agent(child)]
 }
 
 /// Goes to a fork that you asked for as soon as it is there, unless a key was pressed since.
 pub fn arrive(model: &mut Model) -> Vec<Effect> {
-    let Some(AwaitedFork { child: Some(child), stay, forked }) = model.awaited_fork.clone() else { return Vec::new() };
+    let Some(AwaitedFork { child: Some(child), stay, forked, .. }) = model.awaited_fork.clone() else {
+        return Vec::new();
+    };
     if !model.roster.agents.contains_key(&child) {
         return Vec::new();
     }

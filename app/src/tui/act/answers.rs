@@ -8,12 +8,15 @@ use crate::tui::model::{Focus, Model};
 use crate::tui::panel::{Answer, Home, Side, choices};
 use crate::tui::roster::Need;
 use crate::tui::update::{Effect, Tag};
-use hatchery_core::quest::Status;
+use hatchery_core::quest::StepStatus;
 use hatchery_core::{AgentId, EventId};
 use serde_json::json;
 
 /// How long a panel must have been on the screen before a number in it answers something.
 const READABLE_MS: i64 = 300;
+
+/// What stands in Home while an answer is under way.
+pub const SENDING: &str = "Sending …";
 
 pub(super) fn answer_effect(question: EventId, need: String, answer: String) -> Effect {
     let words = answer.clone();
@@ -30,6 +33,29 @@ pub fn answer_oldest(model: &mut Model) -> Vec<Effect> {
     model.side = Some(Side::Home(Home { entered, ..Home::default() }));
     model.focus = Focus::Side;
     Vec::new()
+}
+
+/// A number while the open question of the agent in front is chosen: it stands in your text, or is chosen in Home where your text is
+/// something else. None if no such question is chosen.
+pub fn number_on_question(model: &mut Model, number: usize) -> Option<Vec<Effect>> {
+    let chosen = model.desk().chosen?.0;
+    let question = model.roster.question_of(model.current?).filter(|question| question.id == chosen)?;
+    if number > choices(model, question).len() {
+        return None;
+    }
+    if model.desk().field.is_empty() {
+        model.focus = Focus::Text;
+        let desk = model.desk_mut();
+        (desk.field, desk.chosen) = (Field::of(&number.to_string()), None);
+        crate::tui::keys::settle_purpose(model);
+    } else {
+        answer_oldest(model);
+        if let Some(Side::Home(home)) = &mut model.side {
+            home.chosen = Some(format!("q{chosen}"));
+        }
+        choose(model, number);
+    }
+    Some(Vec::new())
 }
 
 /// The need that is chosen in Home.
@@ -116,7 +142,7 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
             };
             if let Some(Side::Home(home)) = &mut model.side {
                 home.typing = false;
-                home.outcomes.insert(key.clone(), "Sending …".to_owned());
+                home.outcomes.insert(key.clone(), SENDING.to_owned());
             }
             vec![answer_effect(id, key, answer)]
         }
@@ -160,7 +186,7 @@ pub fn open_step(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     };
     let agent = step.agent.or_else(|| step.agents.last().map(|it| it.agent));
-    let failed = step.status == Status::Failed;
+    let failed = step.status == StepStatus::Failed;
     match agent {
         Some(agent) if !failed => {
             let side = model.side.clone();

@@ -5,6 +5,7 @@ use crate::tui::draw;
 use crate::tui::model::{Focus, Model};
 use crate::tui::panel::{Home, QuestPanel, Sheet, SheetKind, Side};
 use crate::tui::update::{Effect, Tag, is_watched};
+use hatchery_core::quest::StepStatus;
 use hatchery_core::{AgentId, QuestId};
 
 /// Opens a panel, or closes it when it is open.
@@ -80,7 +81,28 @@ pub fn open_quest(model: &mut Model, quest: Option<QuestId>) -> Vec<Effect> {
     let at = step.and_then(|step| steps.iter().position(|it| it.id == step)).unwrap_or(0);
     model.side = Some(Side::Quest(QuestPanel { quest, step: at, ward: None, scroll: 0 }));
     model.focus = Focus::Side;
+    settle_step(model);
     vec![Effect::Quest(quest)]
+}
+
+/// A step that is not listed cannot stay chosen: the first one that is at work or has failed is of interest, or the first one.
+pub fn settle_step(model: &mut Model) {
+    let Some(Side::Quest(panel)) = &mut model.side else { return };
+    let Some(document) = model.roster.documents.get(&panel.quest) else { return };
+    let listed = draw::listed_steps(document);
+    if listed.contains(&panel.step) {
+        return;
+    }
+    let of_interest = |at: &&usize| {
+        let status = document.steps[**at].status;
+        matches!(
+            status,
+            StepStatus::Running | StepStatus::WaitingForRole | StepStatus::WaitingForHuman | StepStatus::Failed
+        )
+    };
+    if let Some(at) = listed.iter().find(of_interest).or(listed.first()) {
+        (panel.step, panel.ward) = (*at, None);
+    }
 }
 
 pub fn open_sheet(model: &mut Model, kind: SheetKind) -> Vec<Effect> {

@@ -4,7 +4,7 @@ use super::load_earlier;
 use crate::tui::conversation::Kind;
 use crate::tui::draw;
 use crate::tui::flow::Flow;
-use crate::tui::model::{Key, Model, Place};
+use crate::tui::model::{Key, Model, ScrollPosition};
 use crate::tui::update::Effect;
 use hatchery_core::EventId;
 
@@ -13,13 +13,13 @@ pub fn scroll(model: &mut Model, by: isize) -> Vec<Effect> {
     let Some(flow) = Flow::new(model, cells) else { return Vec::new() };
     let (place, at_begin) = flow.scrolled(by, height);
     let near_begin = match place {
-        Place::At { item, .. } => flow.keys().take(20).any(|key| key == item),
-        Place::End => false,
+        ScrollPosition::At { item, .. } => flow.keys().take(20).any(|key| key == item),
+        ScrollPosition::End => false,
     };
     let seen = flow.visible(height).last().map(|row| row.item.0);
     let desk = model.desk_mut();
     // What was in sight when you left the end is what you have seen.
-    if desk.place == Place::End && place != Place::End {
+    if desk.place == ScrollPosition::End && place != ScrollPosition::End {
         desk.seen = seen.map_or(desk.seen, |seen| seen.max(desk.seen));
     }
     desk.place = place;
@@ -31,12 +31,12 @@ pub fn scroll(model: &mut Model, by: isize) -> Vec<Effect> {
 }
 
 pub fn to_end(model: &mut Model) {
-    model.desk_mut().place = Place::End;
+    model.desk_mut().place = ScrollPosition::End;
     follow_end(model);
 }
 
 fn follow_end(model: &mut Model) {
-    if model.desk().place == Place::End {
+    if model.desk().place == ScrollPosition::End {
         let upto = model.talk().map(crate::tui::conversation::Conversation::upto);
         let desk = model.desk_mut();
         desk.seen = upto.map_or(desk.seen, |upto| upto.max(desk.seen));
@@ -47,7 +47,7 @@ pub fn to_begin(model: &mut Model) -> Vec<Effect> {
     let (cells, _) = draw::talk_size(model);
     let first = Flow::new(model, cells).and_then(|flow| flow.keys().next());
     if let Some(item) = first {
-        model.desk_mut().place = Place::At { item, line: 0 };
+        model.desk_mut().place = ScrollPosition::At { item, line: 0 };
         model.desk_mut().chosen = Some(item);
     }
     model.current.map(|agent| load_earlier(model, agent)).unwrap_or_default()
@@ -68,7 +68,7 @@ pub fn choose_block(model: &mut Model, by: isize) -> Vec<Effect> {
         None => visible.last().and_then(|row| keys.iter().position(|key| *key == row.item)).unwrap_or(keys.len() - 1),
     };
     let place = match at + 1 == keys.len() {
-        true => Place::End,
+        true => ScrollPosition::End,
         false => flow.place_of(keys[at], height),
     };
     let desk = model.desk_mut();
@@ -85,7 +85,7 @@ pub fn fold(model: &mut Model, key: Key) {
     let Some(flow) = Flow::new(model, cells) else { return };
     let Some(open) = flow.is_open(key) else { return };
     let is_group = flow.is_group(key);
-    let top = flow.visible(height).first().map(|row| Place::At { item: row.item, line: row.line });
+    let top = flow.visible(height).first().map(|row| ScrollPosition::At { item: row.item, line: row.line });
     let has_more = open
         && model.talk().is_some_and(|talk| {
             talk.blocks()
@@ -104,7 +104,7 @@ pub fn fold(model: &mut Model, key: Key) {
         desk.open_groups.remove(&key.0);
         desk.folds.insert(key.0, !open);
     }
-    if let Some(top) = top.filter(|_| model.desk().place != Place::End) {
+    if let Some(top) = top.filter(|_| model.desk().place != ScrollPosition::End) {
         model.desk_mut().place = top;
     }
 }

@@ -1,11 +1,11 @@
 //! Your text: saying it, and getting it back when it could not be said.
 
-use super::{answer_effect, fork};
+use super::{answer_effect, fork, open_quest};
 use crate::client::paths::agent_path;
 use crate::tui::command;
 use crate::tui::field::{Field, TooLong};
-use crate::tui::model::{Link, Model, Outgoing, Place, Purpose};
-use crate::tui::panel;
+use crate::tui::model::{Link, Model, Outgoing, Purpose, ScrollPosition};
+use crate::tui::panel::{self, Answer, Choice};
 use crate::tui::roster::State;
 use crate::tui::text;
 use crate::tui::update::{Attached, Effect, Failed, Tag, words};
@@ -31,9 +31,32 @@ pub fn send(model: &mut Model) -> Vec<Effect> {
                 model.desk_mut().purpose = Some(Purpose::Message);
                 return Vec::new();
             };
-            let word = panel::numbered_word(model, asked, &whole).filter(|_| panel::is_answered_by_words(asked));
+            let is_amount = asked.takes.amount;
+            let words = match panel::chosen_by_number(model, asked, &whole) {
+                None => whole,
+                Some(choice) if is_amount => {
+                    let (number, label) = (whole.trim(), choice.label);
+                    model.say(format!(
+                        "Is {number} an amount, or the answer {label}? ${number} is an amount; ^X a chooses an answer."
+                    ));
+                    return Vec::new();
+                }
+                Some(Choice { answer: Answer::Word(word), .. }) => word,
+                Some(Choice { answer: Answer::Deny, .. }) => "deny".to_owned(),
+                Some(Choice { answer: Answer::ReadPlan(quest), .. }) => {
+                    take_text(model);
+                    return open_quest(model, Some(quest));
+                }
+                Some(Choice { answer: Answer::Own(begin), .. }) => {
+                    take_text(model);
+                    let desk = model.desk_mut();
+                    desk.field = Field::of(&begin);
+                    desk.purpose = (!begin.is_empty()).then_some(Purpose::Answer(question));
+                    model.say("Type your answer. Enter sends it.");
+                    return Vec::new();
+                }
+            };
             take_text(model);
-            let words = word.unwrap_or(whole);
             let need = format!("q{question}");
             model.say("Sending …");
             vec![answer_effect(question, need, words)]
@@ -79,7 +102,7 @@ pub fn say_to(model: &mut Model, agent: AgentId, mut field: Field) -> Vec<Effect
     }
     model.put_out(agent, field);
     if Some(agent) == model.current {
-        model.desk_mut().place = Place::End;
+        model.desk_mut().place = ScrollPosition::End;
     }
     flush(model)
 }
@@ -160,6 +183,15 @@ pub fn give_back(model: &mut Model, field: &Field) {
     match model.current {
         Some(agent) => give_back_to(model, agent, field),
         None => model.front.field.set(field),
+    }
+}
+
+/// An answer that was not taken is in the field of the agent that asked.
+pub fn give_back_answer(model: &mut Model, need: &str, words: &str) {
+    let asked = model.roster.questions.iter().find(|question| format!("q{}", question.id) == need);
+    match asked.map(|question| question.agent).or(model.current) {
+        Some(agent) => give_back_to(model, agent, &Field::of(words)),
+        None => model.front.field.set(&Field::of(words)),
     }
 }
 

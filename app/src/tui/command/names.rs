@@ -17,7 +17,7 @@ pub const NAMES: [(&str, &str, &str); 41] = [
     ("fork", "[--at #ID] [--name N] [PROMPT]", "fork this agent, and go there"),
     ("kill", "[AGENT] [--cascade] [--remark T]", "end an agent for good; asks first"),
     ("rename", "NAME", "give this agent another name"),
-    ("adopt", "", "continue a talk of Claude Code"),
+    ("adopt", "[ID] [--name N]", "continue a talk of Claude Code or codex"),
     ("summon", "SEAT", "fill a seat for the first time"),
     ("wake", "[AGENT or SEAT]", "wake a sleeping agent"),
     ("clear", "", "start its history again; all of it stays in the log"),

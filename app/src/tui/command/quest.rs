@@ -3,19 +3,20 @@
 use super::arguments::Arguments;
 use super::names::nearest;
 use crate::client::paths::{quest_path, step_path};
-use crate::http::{TrialVerdict, TriedWard};
+use crate::http::{QuestLine, TrialVerdict, TriedWard};
 use crate::tui::act;
 use crate::tui::model::Model;
+use crate::tui::text;
 use crate::tui::update::{Effect, Failed, Tag, words};
 use serde_json::{Value, json};
 
 /// How many problems of a ward are named in one sentence.
 const SHOWN_FINDINGS: usize = 3;
 
-pub(super) fn quest(model: &mut Model, rest: &str, text: &str) -> Result<Vec<Effect>, String> {
+pub(super) fn quest(model: &mut Model, rest: &str, written: &str) -> Result<Vec<Effect>, String> {
     let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let rest = rest.trim();
-    let done = |words: String| Tag::Done { words, text: text.to_owned() };
+    let done = |words: String| Tag::Done { words, text: written.to_owned() };
     // The quest of the current agent, or the one in the panel, or the last one.
     let usual = || {
         let of_current = model
@@ -75,30 +76,20 @@ pub(super) fn quest(model: &mut Model, rest: &str, text: &str) -> Result<Vec<Eff
             if arguments.flag("--approve-plan").is_some() {
                 body["approvePlan"] = Value::Bool(true);
             }
-            let tag = Tag::NewQuest { hold: arguments.flag("--hold").is_some(), text: text.to_owned() };
+            let tag = Tag::NewQuest { hold: arguments.flag("--hold").is_some(), text: written.to_owned() };
             vec![Effect::Post { tag, path: "/api/quests".into(), body }]
         }
         "list" => {
-            let lines: Vec<String> = model
-                .roster
-                .quests
-                .iter()
-                .map(|quest| {
-                    format!(
-                        "- {} {}/{} {}",
-                        &quest.id.to_string()[..6],
-                        quest.complete,
-                        quest.steps,
-                        quest.request.lines().next().unwrap_or_default()
-                    )
-                })
-                .collect();
-            let now = model.now;
-            let words = if lines.is_empty() { "There is no quest.".to_owned() } else { lines.join("\n") };
-            match model.current.and_then(|agent| model.talks.get_mut(&agent)) {
-                Some(talk) => talk.add_here(words, now),
-                None => model.say(words),
-            }
+            let line = |quest: &QuestLine| {
+                let (id, title) = (quest.id.to_string(), text::title(&quest.request));
+                let state =
+                    serde_json::to_value(quest.state).ok().and_then(|it| it.as_str().map(|it| it.replace('_', " ")));
+                let state = state.unwrap_or_default();
+                format!("- {}: {title} · {state}, {} of {} steps", &id[..6], quest.complete, quest.steps)
+            };
+            let lines: Vec<String> = model.roster.quests.iter().map(line).collect();
+            let none = "There is no quest. /quest new WHAT YOU WANT begins one.".to_owned();
+            model.show_here(if lines.is_empty() { none } else { lines.join("\n") });
             Vec::new()
         }
         "show" | "" => {

@@ -6,7 +6,7 @@ use crate::quest_document::QuestWord;
 use crate::tui::look::Ink;
 use crate::tui::model::{Focus, Model};
 use crate::tui::panel::{Answer, Home, choices, numbered_labels, permission_line, permission_words};
-use crate::tui::roster::{Agent, Need, State, dollars};
+use crate::tui::roster::{Agent, MAX_DONE, Need, State, dollars};
 use crate::tui::text;
 use crate::tui::words;
 use hatchery_core::ask::About;
@@ -311,12 +311,21 @@ fn done(model: &Model) -> (Vec<&QuestLine>, Vec<&Agent>) {
     (quests, model.roster.done_today(model.now))
 }
 
+/// How many are done: all that are known, and whether there may be more.
+fn done_words(model: &Model, count: usize) -> String {
+    match model.roster.more_done_today(model.now) {
+        true => format!("{count} or more"),
+        false => count.to_string(),
+    }
+}
+
 /// One line for who works and what is done, where there is no room for more.
 fn counts(model: &Model, at_work: usize, cells: usize, lines: &mut Vec<Line<'static>>) {
     let parked = model.roster.agents.values().filter(|agent| model.roster.state(agent) == State::Parked).count();
     let (quests, agents) = done(model);
     let and = if parked > 0 { format!(", and {parked} parked") } else { String::new() };
-    let words = format!(" Working {at_work}{and} · Done {} today: j goes there", quests.len() + agents.len());
+    let done = done_words(model, quests.len() + agents.len());
+    let words = format!(" Working {at_work}{and} · Done {done} today: j goes there");
     lines.push(Line::styled(text::cut(&words, cells), model.look.style(Ink::Dim)));
 }
 
@@ -371,7 +380,8 @@ fn sections(model: &Model, workers: &[&Agent], chosen: Option<&str>, cells: usiz
         page.lines.push(Line::default());
     }
     if done_count > 0 {
-        page.lines.push(Line::styled(format!(" Done  {done_count} today"), look.style(Ink::Bold)));
+        let count = done_words(model, done_count);
+        page.lines.push(Line::styled(format!(" Done  {count} today"), look.style(Ink::Bold)));
         for quest in quests {
             let title = text::clean(quest.request.lines().next().unwrap_or_default()).into_owned();
             let left = vec![Span::styled(" ✓ ", look.style(Ink::Dim)), Span::raw(title)];
@@ -380,7 +390,8 @@ fn sections(model: &Model, workers: &[&Agent], chosen: Option<&str>, cells: usiz
             let words = format!("   Quest complete · {} ago", text::age(model.now.0 - quest.changed.0));
             page.lines.push(Line::styled(words, look.style(Ink::Dim)));
         }
-        for agent in agents {
+        let unlisted = agents.len().saturating_sub(MAX_DONE);
+        for agent in agents.into_iter().take(MAX_DONE) {
             let view = &agent.view;
             let age = text::age(model.now.0 - words::last_said(agent).0);
             let said = view.doing.as_ref().map(|doing| format!("{} · ", text::clean(&doing.line))).unwrap_or_default();
@@ -400,6 +411,9 @@ fn sections(model: &Model, workers: &[&Agent], chosen: Option<&str>, cells: usiz
                 vec![Span::styled(cost, look.style(Ink::Dim))],
                 cells.saturating_sub(1),
             ));
+        }
+        if unlisted > 0 {
+            page.lines.push(Line::styled(format!("   {unlisted} more: ^X t lists all agents"), look.style(Ink::Dim)));
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::tui::model::{Focus, Model};
 use crate::tui::panel::QuestPanel;
 use crate::tui::roster::dollars;
 use crate::tui::text;
-use hatchery_core::quest::{Signal, Status, Verdict};
-use hatchery_core::roles::Phase;
+use hatchery_core::quest::{Signal, StepStatus, Verdict};
+use hatchery_core::roles::{Phase, titled};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
@@ -57,7 +57,7 @@ fn head(model: &Model, panel: &QuestPanel, quest: &QuestDocument, cells: usize) 
     )];
     let planned = quest.steps.iter().filter(|step| step.phase == Phase::Work).count();
     let complete =
-        quest.steps.iter().filter(|step| step.phase == Phase::Work && step.status == Status::Complete).count();
+        quest.steps.iter().filter(|step| step.phase == Phase::Work && step.status == StepStatus::Complete).count();
     let of = quest.budget.map(|budget| format!(" of {}", dollars(budget))).unwrap_or_default();
     let since = text::clock(quest.created, model.offset_s);
     lines.push(Line::styled(
@@ -73,8 +73,10 @@ fn head(model: &Model, panel: &QuestPanel, quest: &QuestDocument, cells: usize) 
         [(Phase::Requirements, "Requirements"), (Phase::Plan, "Plan"), (Phase::Work, "Work"), (Phase::Review, "Review")]
     {
         let steps: Vec<&StepDocument> = quest.steps.iter().filter(|step| step.phase == phase).collect();
-        let all = !steps.is_empty() && steps.iter().all(|step| step.status == Status::Complete);
-        let begun = steps.iter().any(|step| !matches!(step.status, Status::Pending | Status::Queued | Status::Blocked));
+        let all = !steps.is_empty() && steps.iter().all(|step| step.status == StepStatus::Complete);
+        let begun = steps
+            .iter()
+            .any(|step| !matches!(step.status, StepStatus::Pending | StepStatus::Queued | StepStatus::Blocked));
         let (glyph, ink) = match (all, begun) {
             (true, _) => ("✓", Ink::Dim),
             (false, true) => ("◶", Ink::Good),
@@ -88,12 +90,13 @@ fn head(model: &Model, panel: &QuestPanel, quest: &QuestDocument, cells: usize) 
     let begin = format!(" {} of {} slots  ", busy.len(), quest.slots);
     let hang = text::width(&begin);
     for (at, step) in busy.iter().enumerate() {
-        let who = role(step).unwrap_or_else(|| step.doing.clone().unwrap_or_default());
+        // A ward or a merge has no agent.
+        let words = match role(step) {
+            Some(role) => format!("{} on {}", titled(&role), step.id),
+            None => format!("{}: {}", step.id, step.doing.as_deref().unwrap_or("it is at work")),
+        };
         let before = if at == 0 { begin.clone() } else { " ".repeat(hang) };
-        lines.push(Line::styled(
-            text::cut(&format!("{before}{} {who} on {}", at + 1, step.id), cells.saturating_sub(1)),
-            dim,
-        ));
+        lines.push(Line::styled(text::cut(&format!("{before}{} {words}", at + 1), cells.saturating_sub(1)), dim));
     }
     if busy.is_empty() {
         lines.push(Line::styled(begin, dim));
@@ -137,13 +140,13 @@ pub fn slot(quest: &QuestDocument, step: &str) -> Option<usize> {
 
 /// The steps that are listed, by their places in the quest: the work, and of the other phases what is under way or in trouble.
 pub fn listed(quest: &QuestDocument) -> Vec<usize> {
-    let quiet = |status: Status| matches!(status, Status::Complete | Status::Pending | Status::Queued);
+    let quiet = |status: StepStatus| matches!(status, StepStatus::Complete | StepStatus::Pending | StepStatus::Queued);
     let is_listed = |step: &StepDocument| step.phase == Phase::Work || !quiet(step.status);
     quest.steps.iter().enumerate().filter(|(_, step)| is_listed(step)).map(|(at, _)| at).collect()
 }
 
 fn takes_slot(step: &StepDocument) -> bool {
-    matches!(step.status, Status::Running | Status::WaitingForRole) && step.phase != Phase::Requirements
+    matches!(step.status, StepStatus::Running | StepStatus::WaitingForRole) && step.phase != Phase::Requirements
 }
 
 fn role(step: &StepDocument) -> Option<String> {
@@ -154,14 +157,14 @@ fn role(step: &StepDocument) -> Option<String> {
 fn glyph(model: &Model, step: &StepDocument) -> (String, Ink) {
     let ring = step.agent.and_then(|agent| model.roster.agents.get(&agent)).map_or(2, |agent| agent.ring);
     let (glyph, ink) = match step.status {
-        Status::Complete => ("✓", Ink::Dim),
-        Status::Running | Status::WaitingForRole => (RING[ring % 4], Ink::Good),
-        Status::WaitingForHuman => ("?", Ink::AccentFilled),
-        Status::Failed => ("⊗", Ink::Bad),
-        Status::Parked => ("⊜", Ink::Warn),
-        Status::Blocked => ("⊘", Ink::Dim),
-        Status::Queued => ("○", Ink::Dim),
-        Status::Pending => ("◌", Ink::Dim),
+        StepStatus::Complete => ("✓", Ink::Dim),
+        StepStatus::Running | StepStatus::WaitingForRole => (RING[ring % 4], Ink::Good),
+        StepStatus::WaitingForHuman => ("?", Ink::AccentFilled),
+        StepStatus::Failed => ("⊗", Ink::Bad),
+        StepStatus::Parked => ("⊜", Ink::Warn),
+        StepStatus::Blocked => ("⊘", Ink::Dim),
+        StepStatus::Queued => ("○", Ink::Dim),
+        StepStatus::Pending => ("◌", Ink::Dim),
     };
     (glyph.to_owned(), ink)
 }
@@ -171,28 +174,31 @@ fn says(model: &Model, quest: &QuestDocument, step: &StepDocument) -> (String, S
     let age = text::age(model.now.0 - step.since.0);
     let names = |ids: Vec<String>| ids.join(", ");
     let (words, age) = match step.status {
-        Status::Complete => (step.name.clone(), format!(" · {age} ago")),
-        Status::Pending => {
+        StepStatus::Complete => (step.name.clone(), format!(" · {age} ago")),
+        StepStatus::Pending => {
             let open: Vec<String> = step
                 .depends_on
                 .iter()
-                .filter(|id| quest.steps.iter().any(|it| it.id == **id && it.status != Status::Complete))
+                .filter(|id| quest.steps.iter().any(|it| it.id == **id && it.status != StepStatus::Complete))
                 .map(ToString::to_string)
                 .collect();
             (if open.is_empty() { step.name.clone() } else { format!("after {}", names(open)) }, String::new())
         }
-        Status::Blocked => {
+        StepStatus::Blocked => {
             let by: Vec<String> = step
                 .depends_on
                 .iter()
                 .filter(|id| {
-                    quest.steps.iter().any(|it| it.id == **id && matches!(it.status, Status::Failed | Status::Blocked))
+                    quest
+                        .steps
+                        .iter()
+                        .any(|it| it.id == **id && matches!(it.status, StepStatus::Failed | StepStatus::Blocked))
                 })
                 .map(ToString::to_string)
                 .collect();
             (format!("blocked by {}", names(by)), String::new())
         }
-        Status::Running | Status::WaitingForRole => {
+        StepStatus::Running | StepStatus::WaitingForRole => {
             let who = role(step).unwrap_or_else(|| step.doing.clone().unwrap_or_default());
             let red = matches!(step.wards.last().and_then(|ward| ward.verdict.as_ref()), Some(Verdict::Red { .. }));
             let heard = step.agent.and_then(|agent| model.roster.agents.get(&agent)).map(|agent| agent.heard);
@@ -203,12 +209,12 @@ fn says(model: &Model, quest: &QuestDocument, step: &StepDocument) -> (String, S
                 (None, None) => (who, format!(" · {age}")),
             }
         }
-        Status::WaitingForHuman => {
+        StepStatus::WaitingForHuman => {
             let asked = model.roster.questions.iter().find(|question| Some(question.id) == step.question);
             let words = asked.and_then(|question| question.text.lines().next().map(str::to_owned)).unwrap_or_default();
             (format!("asks: {words}"), format!(" · {age}"))
         }
-        Status::Failed | Status::Parked | Status::Queued => {
+        StepStatus::Failed | StepStatus::Parked | StepStatus::Queued => {
             let why =
                 step.doing.clone().or_else(|| step.history.last().map(|note| note.what.clone())).unwrap_or_default();
             (why, format!(" · {age}"))
@@ -243,11 +249,15 @@ fn stations(
     let changed = changed.map(|(added, removed, files)| {
         format!(" · +{added} −{removed} in {}", crate::tui::words::counted(files, "file"))
     });
-    let tokens = step.spent.tokens() / 1_000;
-    let words = format!(" {} · {tokens}k tokens{}", dollars(step.spent.cost), changed.unwrap_or_default());
+    let tokens = match step.spent.tokens() {
+        0 => String::new(),
+        tokens => format!(" · {}k tokens", (tokens / 1_000).max(1)),
+    };
+    let words = format!(" {}{tokens}{}", dollars(step.spent.cost), changed.unwrap_or_default());
     lines.push(Line::styled(words, dim));
     // Signals and wards in the order in which they happened.
     let mut events: Vec<(i64, Line<'static>)> = Vec::new();
+    let roles = step.signals.iter().map(|given| text::width(&given.role)).max().unwrap_or(0).clamp(13, 20);
     for given in &step.signals {
         let (glyph, words) = match &given.signal {
             Signal::Complete { summary } => ("✓", summary.clone()),
@@ -255,7 +265,7 @@ fn stations(
             Signal::NeedsUserInput { question, .. } => ("?", question.clone()),
             Signal::NeedsRoleFollowup { .. } => ("◌", "asked another role first".to_owned()),
         };
-        let role = text::padded(&given.role, 13);
+        let role = text::padded(&given.role, roles);
         let words = text::clean(words.lines().next().unwrap_or_default()).into_owned();
         let left = vec![Span::styled(format!(" {glyph} "), dim), Span::raw(role), Span::raw(format!(" {words}"))];
         let right = vec![Span::styled(text::clock(given.at, model.offset_s), dim)];
@@ -301,7 +311,7 @@ fn stations(
     if takes_slot(step) && step.phase == Phase::Work && !step.callers.is_empty() {
         let merges = if quest.branch.is_some() { ", then merge" } else { "" };
         lines.push(Line::styled(format!(" ◌ ward{merges}"), dim));
-    } else if let Some(doing) = step.doing.as_ref().filter(|_| step.status != Status::Complete) {
+    } else if let Some(doing) = step.doing.as_ref().filter(|_| step.status != StepStatus::Complete) {
         lines.push(Line::styled(
             text::cut(&format!(" {} {}", RING[2], text::clean(doing)), cells.saturating_sub(1)),
             look.style(Ink::Plain),

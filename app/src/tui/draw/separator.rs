@@ -2,7 +2,7 @@
 
 use super::quest as quest_panel;
 use crate::tui::look::Ink;
-use crate::tui::model::{Link, Model, Place};
+use crate::tui::model::{Link, Model, ScrollPosition};
 use crate::tui::roster::{Agent, State, dollars, short};
 use crate::tui::text;
 use crate::tui::words;
@@ -126,14 +126,16 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     if drops < 7 && !said.with_cost {
         let limit = model.roster.budget(view.id).filter(|_| wide && drops < 2);
         let of = limit.map(|limit| format!(" of {}", dollars(limit))).unwrap_or_default();
-        let cost = vec![(format!("{}{of}", dollars(view.spent.cost)), Ink::Plain)];
+        let full = view.context.and_then(|context| context.percent()).filter(|_| cells >= EVERYTHING_FROM && drops < 2);
+        let full = full.map(|percent| format!(", context {percent} %")).unwrap_or_default();
+        let cost = vec![(format!("{}{of}{full}", dollars(view.spent.cost)), Ink::Plain)];
         match cells < NARROW {
             true => right.push(cost),
             false => left.push(cost),
         }
     }
     let desk = model.desk();
-    if desk.place != Place::End
+    if desk.place != ScrollPosition::End
         && let Some(talk) = model.talk()
     {
         let count = talk.count_after(desk.seen);

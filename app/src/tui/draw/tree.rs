@@ -7,7 +7,7 @@ use crate::tui::model::{Focus, Model};
 use crate::tui::roster::{Agent, State};
 use crate::tui::text;
 use crate::tui::words;
-use hatchery_core::quest::Status;
+use hatchery_core::quest::StepStatus;
 use hatchery_core::{AgentId, QuestId};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -82,7 +82,7 @@ pub fn rows(model: &Model) -> (Vec<TreeRow>, usize) {
         let mut children: Vec<Branch> =
             busy.into_iter().map(|agent| Branch { row: of_agent(model, agent), below: Vec::new() }).collect();
         let failed = roster.documents.get(&quest.id).into_iter().flat_map(|document| &document.steps);
-        for step in failed.filter(|step| step.status == Status::Failed && step.agent.is_none() && !is_over) {
+        for step in failed.filter(|step| step.status == StepStatus::Failed && step.agent.is_none() && !is_over) {
             children.push(Branch {
                 row: TreeRow {
                     key: TreeKey::Quest(quest.id),

@@ -2,9 +2,10 @@
 
 use super::{NOW, at_ann, control, id, overview, posted, press, question, write};
 use crate::tui::model::{Focus, Purpose};
-use crate::tui::update::{Msg, Tag, update};
+use crate::tui::update::{Failed, Msg, Tag, update};
 use crossterm::event::KeyCode;
-use hatchery_core::Timestamp;
+use hatchery_core::event::QuestionEvent;
+use hatchery_core::{Event, EventId, Record, Timestamp};
 use serde_json::{Value, json};
 
 fn permission(number: u64, of: &str) -> Value {
@@ -121,4 +122,83 @@ fn below_the_needs_stands_who_works() {
     assert_eq!(model.current, Some(id("aaaa")));
     // The panel had taken the place of the conversation.
     assert_eq!((model.focus, model.side.is_none()), (Focus::Text, true));
+}
+
+/// The conversation shows numbers for the answers of a question that takes words of one's own, too.
+#[test]
+fn a_number_alone_chooses_an_answer_where_words_are_taken_too() {
+    let mut model = at_ann();
+    update(&mut model, overview(101, vec![question(101, "aaaa")]));
+    write(&mut model, "2");
+    assert_eq!(crate::tui::words::enter_does(&model), "Enter answers #101: Stop it.");
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "stop" }))]);
+    // A sentence that begins with a number is a sentence.
+    write(&mut model, "2 of them fail");
+    assert_eq!(crate::tui::words::enter_does(&model), "Enter answers #101.");
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "2 of them fail" }))]);
+    // The number of one's own words asks for them.
+    write(&mut model, "3");
+    assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
+    assert_eq!(model.notice(), Some("Type your answer. Enter sends it."));
+    assert!(model.desk().field.is_empty());
+}
+
+/// The same while one reads, with the question chosen.
+#[test]
+fn a_number_on_a_question_that_is_chosen_chooses_an_answer() {
+    let mut model = at_ann();
+    let about = serde_json::from_value(question(101, "aaaa")["about"].clone()).unwrap();
+    let what = QuestionEvent::Asked { about, text: "Is it well?".into() };
+    let asked = Record { id: EventId(101), ts: NOW, session: None, event: Event::Question { agent: id("aaaa"), what } };
+    update(&mut model, Msg::Events(vec![asked]));
+    update(&mut model, overview(101, vec![question(101, "aaaa")]));
+    press(&mut model, KeyCode::Esc);
+    press(&mut model, KeyCode::Char('G'));
+    assert_eq!((model.focus, model.desk().chosen.map(|key| key.0)), (Focus::Browse, Some(EventId(101))));
+    press(&mut model, KeyCode::Char('1'));
+    assert_eq!((model.focus, model.current), (Focus::Text, Some(id("aaaa"))));
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "wait" }))]);
+    // What is being typed stays: the answer is chosen in Home.
+    write(&mut model, "later");
+    press(&mut model, KeyCode::Esc);
+    press(&mut model, KeyCode::Char('G'));
+    press(&mut model, KeyCode::Char('2'));
+    a_moment_later(&mut model);
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "stop" }))]);
+    assert_eq!(model.desk().field.whole(), "later");
+}
+
+/// An amount and the number of an answer look the same.
+#[test]
+fn a_number_that_may_be_an_amount_is_not_sent() {
+    let mut model = at_ann();
+    let mut asked = question(101, "aaaa");
+    asked["about"] = json!({ "budget": { "of": id("aaaa") } });
+    asked["takes"] = json!({ "words": ["stop"], "amount": true, "ward": false, "text": false });
+    update(&mut model, overview(101, vec![asked]));
+    write(&mut model, "2");
+    assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
+    assert_eq!(model.notice(), Some("Is 2 an amount, or the answer Stop it? $2 is an amount; ^X a chooses an answer."));
+    assert_eq!(model.desk().field.whole(), "2");
+    control(&mut model, 'u');
+    write(&mut model, "5");
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "5" }))]);
+}
+
+/// What was typed is in the field again when it did not arrive.
+#[test]
+fn an_answer_that_was_not_taken_is_given_back() {
+    let mut model = at_ann();
+    update(&mut model, overview(101, vec![question(101, "aaaa")]));
+    write(&mut model, "look again, please");
+    press(&mut model, KeyCode::Enter);
+    assert!(model.desk().field.is_empty());
+    let tag = Tag::Answer { need: "q101".into(), words: "look again, please".into() };
+    update(&mut model, Msg::Answer { tag, result: Err(Failed::Away { sent: false }) });
+    assert_eq!(model.desk().field.whole(), "look again, please");
 }

@@ -93,6 +93,10 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             model.focus = Focus::Text;
             Vec::new()
         }
+        KeyCode::Char(digit @ '1'..='9') if chosen.is_some() => {
+            let number = digit.to_digit(10).and_then(|number| usize::try_from(number).ok()).unwrap_or(1);
+            act::number_on_question(model, number).unwrap_or_else(|| letter_of_prefix(model, digit))
+        }
         KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | '?' | '1'..='9')) => {
             letter_of_prefix(model, letter)
         }

@@ -217,6 +217,11 @@ fn in_suggestions(model: &mut Model, key: KeyEvent) -> Option<Vec<Effect>> {
         KeyCode::Up if suggest.at.is_some() => suggest.at = suggest.at.map(|at| (at + count - 1) % count),
         KeyCode::Enter if suggest.at.is_some() => complete::take(model),
         KeyCode::Esc => model.overlay = None,
+        // What is sent needs no more suggestions.
+        KeyCode::Enter => {
+            model.overlay = None;
+            return None;
+        }
         _ => return None,
     }
     Some(Vec::new())

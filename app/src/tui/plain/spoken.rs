@@ -14,6 +14,9 @@ use std::collections::BTreeSet;
 /// How many agents are listed.
 const MAX_LISTED: usize = 50;
 
+/// How many blocks are told of a conversation that is opened: the last exchange.
+const RECALLED: usize = 2;
+
 /// What was told already.
 #[derive(Debug, Default)]
 pub struct Spoken {
@@ -27,6 +30,10 @@ pub struct Spoken {
     notice: String,
     away: bool,
     greeted: bool,
+    /// How many answers of commands in the current conversation were told.
+    here: usize,
+    /// The current conversation was not read yet when one came to it.
+    unread: bool,
 }
 
 /// What stands before what is typed.
@@ -63,12 +70,15 @@ impl Spoken {
         if arrives && self.greeted {
             self.current = model.current;
             self.upto = model.talk().map_or(EventId::START, Conversation::upto);
+            self.here = model.talk().map_or(0, |talk| answers_here(talk).count());
+            self.unread = model.talk().is_none_or(|talk| !talk.is_read);
             // Of a tool that runs already, the end is told.
             let runs = |kind: &Kind| matches!(kind, Kind::Tool(tool) if tool.outcome.is_none());
             let blocks = model.talk().map(Conversation::blocks).unwrap_or_default();
             self.begun.extend(blocks.iter().filter(|block| runs(&block.kind)).map(|block| block.id));
             if let Some(question) = model.current.and_then(|agent| model.roster.question_of(agent)) {
                 question_lines(model, question, &mut lines);
+                self.needs.insert(Need::Question(question).key());
             }
         }
         self.needs(model, &mut lines);
@@ -88,28 +98,23 @@ impl Spoken {
             if !self.needs.insert(need.key()) {
                 continue;
             }
-            match need {
-                Need::Question(asked) => {
-                    let name = model.name(asked.agent);
-                    lines.push(format!("{name} needs you. Question {}: {}", asked.id, one_line(&asked.text)));
-                }
-                Need::FailedStep { quest, step } => {
-                    let (step, title) = (&quest.steps[step].id, text::title(&quest.request));
-                    lines.push(format!("Step {step} of {title} has failed. /quest retry tries it again."));
-                }
-            }
+            lines.push(need_line(model, need));
         }
     }
 
     fn conversation(&mut self, model: &Model, lines: &mut Vec<String>) {
         let Some(talk) = model.talk().filter(|talk| talk.is_read) else { return };
         let name = model.name(talk.agent);
+        if std::mem::take(&mut self.unread) {
+            // Of what was said before one came, the end is enough.
+            let earlier = talk.blocks().len().saturating_sub(RECALLED);
+            self.upto = talk.blocks()[..earlier].last().map_or(EventId::START, |block| block.id);
+        }
         for block in talk.blocks() {
             let is_new = block.id > self.upto;
             match &block.kind {
                 Kind::Spoken { text, .. } if is_new => {
-                    let paragraphs = text.split("\n\n").filter(|it| !it.trim().is_empty());
-                    lines.extend(paragraphs.map(|paragraph| format!("{name}: {}", one_line(paragraph))));
+                    lines.extend(rows(text).into_iter().map(|row| format!("{name}: {row}")));
                 }
                 Kind::ToAgent { text, .. } if is_new => lines.push(format!("You: {}", one_line(text))),
                 Kind::Tool(tool) => {
@@ -129,11 +134,13 @@ impl Spoken {
                     }
                 }
                 Kind::Note { text, .. } if is_new => lines.push(format!("{name}: {}", one_line(text))),
-                Kind::Here { text } if is_new => lines.push(one_line(text)),
                 _ => {}
             }
         }
         self.upto = self.upto.max(talk.upto());
+        // They have no events of their own.
+        lines.extend(answers_here(talk).skip(self.here).flat_map(rows));
+        self.here = answers_here(talk).count();
     }
 
     /// What a command would show on the screen.
@@ -141,7 +148,10 @@ impl Spoken {
         let is_tree = std::mem::replace(&mut model.focus, Focus::Text) == Focus::Tree;
         match &model.overlay {
             Some(Overlay::Help(_)) => {
-                lines.extend(command::NAMES.iter().map(|(name, usage, what)| format!("/{name} {usage}: {what}.")));
+                lines.extend(command::NAMES.iter().map(|(name, usage, what)| match usage.is_empty() {
+                    true => format!("/{name}: {what}."),
+                    false => format!("/{name} {usage}: {what}."),
+                }));
                 model.overlay = None;
             }
             Some(Overlay::Reader(reader)) => {
@@ -178,9 +188,89 @@ impl Spoken {
                 quest_lines(quest, lines);
                 model.side = None;
             }
-            Some(Side::Home(_)) | None => model.side = None,
+            Some(Side::Home(_)) => {
+                home_lines(model, lines);
+                model.side = None;
+            }
+            None => {}
         }
     }
+}
+
+/// The answers of commands that are shown only here.
+fn answers_here(talk: &Conversation) -> impl Iterator<Item = &str> {
+    talk.blocks().iter().filter_map(|block| match &block.kind {
+        Kind::Here { text } => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+fn need_line(model: &Model, need: Need<'_>) -> String {
+    match need {
+        Need::Question(asked) => {
+            let name = model.name(asked.agent);
+            format!("{name} needs you. Question {}: {}", asked.id, one_line(&asked.text))
+        }
+        Need::FailedStep { quest, step } => {
+            let (step, title) = (&quest.steps[step].id, text::title(&quest.request));
+            format!("Step {step} of {title} has failed. /quest retry tries it again.")
+        }
+    }
+}
+
+/// Who needs you, and who works.
+fn home_lines(model: &Model, lines: &mut Vec<String>) {
+    let needs = model.roster.needs();
+    if needs.is_empty() {
+        lines.push("Nothing waits for you.".to_owned());
+    }
+    lines.extend(needs.into_iter().map(|need| need_line(model, need)));
+    for agent in model.roster.workers(model.now) {
+        lines.push(format!("{}: {}.", model.name(agent.view.id), words::state_of(model, agent, true).state));
+    }
+}
+
+/// A text as rows: a paragraph is one row, an entry of a list and a line of code as well.
+fn rows(text: &str) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    let mut paragraph = String::new();
+    let mut in_code = false;
+    let finish = |paragraph: &mut String, rows: &mut Vec<String>| {
+        if !paragraph.is_empty() {
+            rows.push(std::mem::take(paragraph));
+        }
+    };
+    for line in text.lines() {
+        let bare = line.trim();
+        let fence = bare.strip_prefix("```");
+        match (in_code, fence) {
+            (false, Some(language)) => {
+                finish(&mut paragraph, &mut rows);
+                rows.push(if language.is_empty() { "Code:".to_owned() } else { format!("Code, {language}:") });
+                in_code = true;
+            }
+            (true, Some(_)) => {
+                rows.push("End of code.".to_owned());
+                in_code = false;
+            }
+            (true, None) if bare.is_empty() => {}
+            (true, None) => rows.push(text::clean(line.trim_end()).into_owned()),
+            (false, None) if bare.is_empty() => finish(&mut paragraph, &mut rows),
+            (false, None) => {
+                let number = bare.trim_start_matches(|letter: char| letter.is_ascii_digit());
+                let is_numbered = number.len() < bare.len() && (number.starts_with(". ") || number.starts_with(") "));
+                let begins = ["- ", "* ", "+ ", "#", "|", "> "].iter().any(|begin| bare.starts_with(begin));
+                if begins || is_numbered {
+                    finish(&mut paragraph, &mut rows);
+                } else if !paragraph.is_empty() {
+                    paragraph.push(' ');
+                }
+                paragraph.push_str(&one_line(bare).replace("**", ""));
+            }
+        }
+    }
+    finish(&mut paragraph, &mut rows);
+    rows
 }
 
 fn you_are_with(model: &Model) -> String {

@@ -84,3 +84,75 @@ fn what_a_command_shows_is_told() {
     assert_eq!(session.out.last().map(String::as_str), Some("No mail. Agents write to `human`."));
     assert!(session.out.iter().all(|line| !line.contains('❯') && !line.contains('│')), "{:?}", session.out);
 }
+
+/// What is only shown here is told as well, row by row.
+#[test]
+fn the_list_of_quests_is_told() {
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new() };
+    with_talk(&mut session.model, "k3Qd", table_begin("x"));
+    session.told();
+    session.out.clear();
+    session.types("/quest list");
+    let quests = session.model.roster.quests.len();
+    assert_eq!(session.out.len(), 1 + quests, "{:?}", session.out);
+    assert!(session.out[1].contains("1 of 8 steps"), "{:?}", session.out);
+    // It is told once, and the next one is told again.
+    session.told();
+    assert_eq!(session.out.len(), 1 + quests, "{:?}", session.out);
+    session.types("/quest list");
+    assert_eq!(session.out.len(), 2 * (1 + quests), "{:?}", session.out);
+}
+
+/// Who needs you is told on request.
+#[test]
+fn home_is_told() {
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new() };
+    with_talk(&mut session.model, "k3Qd", table_begin("x"));
+    session.told();
+    session.out.clear();
+    session.types("/home");
+    assert!(
+        session.out.iter().any(|line| line.starts_with("codeweaver-worker needs you. Question 47902:")),
+        "{:?}",
+        session.out
+    );
+}
+
+/// Code and lists keep their rows, and a question is told once.
+#[test]
+fn rows_of_code_and_lists_are_rows() {
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new() };
+    with_talk(&mut session.model, "k3Qd", table_begin("x"));
+    session.told();
+    session.out.clear();
+    let text =
+        "Two **things**\nare left:\n\n- the worker\n- the tests\n\n```rust\nlet x = 1;\n\nlet y = 2;\n```\nDone.";
+    session.comes(message(48_215, at("14:06"), "k3Qd", MessageKind::Assistant, text));
+    let told = [
+        "Two things are left:",
+        "- the worker",
+        "- the tests",
+        "Code, rust:",
+        "let x = 1;",
+        "let y = 2;",
+        "End of code.",
+        "Done.",
+    ];
+    assert_eq!(session.out, told.map(|row| format!("weaver-table: {row}")));
+}
+
+/// Of a long conversation the end is told, not all that was ever said.
+#[test]
+fn of_a_conversation_that_is_opened_the_end_is_told() {
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new() };
+    session.told();
+    drop(crate::tui::act::go(&mut session.model, id("k3Qd")));
+    session.told();
+    session.out.clear();
+    let records = (1..=60)
+        .map(|number| message(number, at("13:00"), "k3Qd", MessageKind::Assistant, &format!("message {number}")))
+        .collect();
+    update(&mut session.model, Msg::Window { agent: id("k3Qd"), records, from: EventId(0), more: false });
+    session.told();
+    assert_eq!(session.out, ["weaver-table: message 59", "weaver-table: message 60"]);
+}

@@ -11,7 +11,7 @@ use crate::tui::roster::Agent;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::outcome::Cause;
 use hatchery_core::run::AttemptId;
-use hatchery_core::usage::{Money, Usage};
+use hatchery_core::usage::{ContextUse, Money, Usage};
 use hatchery_core::why::{Activity, Evidence};
 use hatchery_core::{AgentId, EventId, QuestId, Timestamp};
 use serde_json::json;
@@ -62,6 +62,7 @@ pub(super) fn agent(begin: &str, name: &str, parent: Option<&str>) -> Agent {
         context: None,
         question: None,
         assignment: None,
+        until: None,
         seat: None,
     };
     Agent {
@@ -186,6 +187,7 @@ pub(super) fn parcel_api(size: (u16, u16)) -> Model {
     let mut table = working(agent("k3Qd", "weaver-table", Some("9fA2")), 1, 12, 1.18);
     (table.view.forked_from, table.view.fork_point) = (Some(id("9fA2")), Some(EventId(46_342)));
     table.view.created = at("13:31");
+    table.view.context = Some(ContextUse { tokens: 76_000, window: Some(200_000) });
     add(table);
     let mut redis = agent("Zr81", "weaver-redis", Some("9fA2"));
     redis.run = Some(RunView {

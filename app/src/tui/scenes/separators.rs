@@ -4,7 +4,7 @@ use super::project::{NOW, agent, at, dollars, id, in_quest, question, run, words
 use super::talk::{at_weaver_table, message, with_talk};
 use crate::http::{AgentState, RunPhase, RunView};
 use crate::tui::draw;
-use crate::tui::model::{Key, Link, Model, Place};
+use crate::tui::model::{AwaitedFork, Key, Link, Model, ScrollPosition};
 use crate::tui::roster::Agent;
 use hatchery_core::ask::About;
 use hatchery_core::event::AgentEvent;
@@ -13,6 +13,7 @@ use hatchery_core::seat::Position;
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{Activity, Evidence};
 use hatchery_core::{Event, EventId, MessageKind, Record, Timestamp};
+use serde_json::json;
 
 #[test]
 fn separators() {
@@ -20,7 +21,7 @@ fn separators() {
     let mut show = |title: &str, begin: &str, cells: u16, change: &dyn Fn(&mut Model)| {
         let mut model = at_weaver_table((cells, 24));
         model.visit(id(begin));
-        model.desk_mut().place = Place::End;
+        model.desk_mut().place = ScrollPosition::End;
         change(&mut model);
         let line = draw::separator_line(&model, usize::from(cells)).to_string();
         assert_eq!(crate::tui::text::width(&line), usize::from(cells), "{title}: {line}");
@@ -84,12 +85,13 @@ fn separators() {
         with_talk(model, "Zr81", vec![said(46_500), said(46_501), said(46_502)]);
         of(model, "Zr81", &|agent| agent.fresh = 2);
         let desk = model.desk_mut();
-        (desk.place, desk.seen) = (Place::At { item: Key(EventId(46_500), 0), line: 0 }, EventId(46_500));
+        (desk.place, desk.seen) = (ScrollPosition::At { item: Key(EventId(46_500), 0), line: 0 }, EventId(46_500));
     });
     show("crashed, resumes by itself", "k3Qd", 80, &|model| {
         of(model, "k3Qd", &|agent| {
-            agent.view.activity = Activity::Starting;
-            agent.run = Some(RunView { attempts: 3, pid: None, ..run(id("k3Qd"), RunPhase::Starting) });
+            agent.view.activity = Activity::Parked;
+            let (cause, until) = (Some(Cause::Crashed), Some(Timestamp(NOW.0 + 4_000)));
+            agent.run = Some(RunView { attempts: 2, pid: None, cause, until, ..run(id("k3Qd"), RunPhase::Parked) });
         })
     });
     show("failed for good", "5nQe", 80, &|model| {
@@ -126,6 +128,7 @@ fn separators() {
         of(model, "zz01", &|agent| {
             seat(agent, "", 5);
             agent.view.state = AgentState::Hatching;
+            agent.view.until = Some(Timestamp(NOW.0 + 192_000));
         })
     });
     show("dead", "u7Vd", 80, &|model| {
@@ -134,9 +137,19 @@ fn separators() {
         with_talk(model, "u7Vd", vec![killed]);
         of(model, "u7Vd", &|agent| agent.evidence = vec![Evidence { what: "it was killed".into(), at: at("13:58") }]);
     });
+    show("a fork waits for its tools", "9fA2", 80, &|model| {
+        of(model, "9fA2", &|agent| {
+            (agent.view.activity, agent.ring) = (Activity::Working, 1);
+            agent.run = Some(run(agent.view.id, RunPhase::Running));
+        });
+        let call = json!({ "id": "t1", "name": "Bash", "input": { "command": "cargo test" } }).to_string();
+        with_talk(model, "9fA2", vec![message(46_343, at("14:05"), "9fA2", MessageKind::ToolCall, &call)]);
+        let (child, waits_for) = (Some(id("Zr82")), Some(id("9fA2")));
+        model.awaited_fork = Some(AwaitedFork { child, stay: false, forked: true, waits_for });
+    });
     show("scrolled away, new below", "k3Qd", 80, &|model| {
         let desk = model.desk_mut();
-        desk.place = Place::At { item: Key(EventId(46_351), 0), line: 0 };
+        desk.place = ScrollPosition::At { item: Key(EventId(46_351), 0), line: 0 };
         desk.seen = EventId(46_410);
     });
     show("two of one name", "zz01", 80, &|model| {

@@ -1,11 +1,11 @@
 //! The daemon's answers to what was asked for.
 
 use super::{Effect, Failed, Tag, words};
-use crate::http::{FileList, KillPreview};
+use crate::http::{AdoptedView, FileList, KillPreview};
 use crate::tui::model::{self, Model};
 use crate::tui::overlay::{Overlay, Preview, Reader};
 use crate::tui::panel::Side;
-use crate::tui::{act, command, complete, sheets, text};
+use crate::tui::{act, command, complete, here, sheets, text};
 use crate::worktree::Changes;
 use hatchery_core::AgentId;
 use serde_json::Value;
@@ -15,7 +15,8 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
         (Tag::Say(number), result) => act::said(model, number, result),
         (Tag::Run(text), Ok(value)) => match id_of(&value) {
             Some(agent) => {
-                model.awaited_fork = Some(model::AwaitedFork { child: Some(agent), stay: false, forked: false });
+                model.awaited_fork =
+                    Some(model::AwaitedFork { child: Some(agent), stay: false, forked: false, waits_for: None });
                 vec![Effect::Agent(agent), Effect::Refresh]
             }
             None => act::failed(model, &text, "the daemon gave no id"),
@@ -24,11 +25,16 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             let words = words(&why);
             act::failed(model, &text, &words)
         }
-        (Tag::Fork { prompt, field }, Ok(value)) => match id_of(&value) {
-            Some(agent) => act::forked(model, agent, prompt, field),
+        (Tag::Fork { .. }, Ok(value)) => match id_of(&value) {
+            Some(agent) => {
+                let requested =
+                    value["events"].as_array().into_iter().flatten().find(|it| it["type"] == "fork_requested");
+                let waits_for = requested.and_then(|event| event["agent"].as_str()).and_then(|it| it.parse().ok());
+                act::forked(model, agent, waits_for)
+            }
             None => Vec::new(),
         },
-        (Tag::Fork { field, .. }, Err(why)) => {
+        (Tag::Fork { field }, Err(why)) => {
             if let Some(field) = field {
                 act::give_back(model, &field);
             }
@@ -47,6 +53,10 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
                 Err(why) => format!("{} Your words are still here.", words(why)),
             };
             let now = model.now;
+            let is_from_home = matches!(&model.side, Some(Side::Home(home)) if home.outcomes.get(&need).is_some_and(|it| it == act::SENDING));
+            if result.is_err() && !is_from_home {
+                act::give_back_answer(model, &need, &said);
+            }
             if let Some(Side::Home(home)) = &mut model.side {
                 if result.is_ok() {
                     home.own.remove(&need);
@@ -75,20 +85,38 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             model.say(words);
             vec![Effect::Refresh]
         }
-        (Tag::Done { text, .. } | Tag::NewQuest { text, .. }, Err(why)) => {
+        (Tag::Done { text, .. } | Tag::NewQuest { text, .. } | Tag::Adopted { text }, Err(why)) => {
             let words = words(&why);
             act::failed(model, &text, &words)
         }
         (Tag::NewQuest { hold, .. }, Ok(value)) => command::quest::created(model, &value, hold),
         (Tag::Trial, result) => command::quest::tried(model, result),
-        (Tag::Show { title }, Ok(value)) => {
-            let now = model.now;
-            let text = format!("{title}\n\n{}", sheets::plain(&value));
-            if let Some(talk) = model.current.and_then(|agent| model.talks.get_mut(&agent)) {
-                talk.add_here(text, now);
-            }
+        (Tag::Waited, Ok(value)) => {
+            let said = serde_json::from_value(value).map(|it| here::waited(model, &it));
+            model.show_here(said.unwrap_or_else(unreadable));
+            vec![Effect::Refresh]
+        }
+        (Tag::Adoptable, Ok(value)) => {
+            let said = serde_json::from_value(value).map(|it| here::adoptable(model, &it));
+            model.show_here(said.unwrap_or_else(unreadable));
             Vec::new()
         }
+        (Tag::Adopted { .. }, Ok(value)) => match serde_json::from_value::<AdoptedView>(value) {
+            Ok(adopted) => {
+                model.awaited_fork = Some(model::AwaitedFork {
+                    child: Some(adopted.agent),
+                    stay: false,
+                    forked: false,
+                    waits_for: None,
+                });
+                model.say(here::adopted(model, &adopted));
+                vec![Effect::Agent(adopted.agent), Effect::Refresh]
+            }
+            Err(error) => {
+                model.say(unreadable(error));
+                vec![Effect::Refresh]
+            }
+        },
         (Tag::KillPreview { agent, cascade }, Ok(value)) => {
             if let (Some(Overlay::Kill(ask)), Ok(preview)) =
                 (&mut model.overlay, serde_json::from_value::<KillPreview>(value))
@@ -165,6 +193,10 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             Vec::new()
         }
     }
+}
+
+fn unreadable(_: serde_json::Error) -> String {
+    "The daemon's answer cannot be read. It may be of another version.".to_owned()
 }
 
 fn id_of(value: &Value) -> Option<AgentId> {

@@ -41,8 +41,12 @@ pub enum Msg {
         count: Option<usize>,
         records: Vec<Record>,
     },
+    /// What is wrong with the store, or nothing any more.
+    Trouble(Option<String>),
     Up,
+    /// Everything was heard up to this time.
     Away {
+        since: Timestamp,
         again: Timestamp,
     },
     Answer {
@@ -74,9 +78,8 @@ pub enum Tag {
     Say(u64),
     /// The first agent, or another one by `/run`.
     Run(String),
-    /// A fork, and what is to be said to the child.
+    /// A fork, with the child's first message, which is given back if the fork is refused.
     Fork {
-        prompt: Option<String>,
         field: Option<Field>,
     },
     /// An answer to a question, by the key of its need.
@@ -97,9 +100,12 @@ pub enum Tag {
     },
     /// The trial of the ward of a new quest.
     Trial,
-    /// A command whose answer is shown.
-    Show {
-        title: String,
+    /// The mail that was waited for.
+    Waited,
+    /// The conversations that can be adopted.
+    Adoptable,
+    Adopted {
+        text: String,
     },
     KillPreview {
         agent: AgentId,

@@ -85,6 +85,22 @@ fn a_body_that_is_too_large_is_refused_and_the_answer_arrives() {
     assert_eq!(house.ask("POST", "/api/sessions", fitting.as_bytes()).status, 201);
 }
 
+/// A client that was answered before it has sent its body goes on sending. Its connection must not be reset: programs that write first
+/// and read later would lose the answer.
+#[test]
+fn an_early_answer_closes_the_connection_only_after_the_client_was_heard() {
+    let house = House::open();
+    let mut line = house.line();
+    let head = format!("POST /api/sessions HTTP/1.1\r\nhost: {}\r\ncontent-length: 204800\r\n\r\n", house.host);
+    line.send(head.as_bytes());
+    let reply = line.reply().unwrap().expect("an answer before a byte of the body was sent");
+    assert_eq!(reply.status, 401);
+    assert!(line.is_at_end(), "the daemon has said all that it says");
+    for _ in 0..200 {
+        line.try_send(&[b'x'; 1_024]).expect("the connection was reset");
+    }
+}
+
 /// The head of a request that takes in a file of histories.
 fn import_head(house: &House, further: &str) -> String {
     let (host, bearer) = (&house.host, &house.bearer);

@@ -262,6 +262,7 @@ fn the_doctor_leaves_an_older_schema_to_the_daemon() {
     let grounds = Grounds::new();
     std::fs::create_dir_all(grounds.data()).unwrap();
     let first = MIGRATIONS[0];
+    grounds.begin_database();
     let store = rusqlite::Connection::open(grounds.database()).unwrap();
     store.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).unwrap();
     store.execute_batch("CREATE TABLE migrations (name TEXT PRIMARY KEY) STRICT").unwrap();

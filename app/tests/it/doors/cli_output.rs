@@ -143,8 +143,14 @@ fn data_comes_as_json_when_asked_for() {
     assert_eq!(events[1], started["events"][0]);
     assert!(events.len() >= 3);
     assert_eq!(json_lines(grounds.run(&["export"]))[0], events[0]);
-    assert_eq!(json(grounds.run(&["down", "--json"])), serde_json::json!({ "stopped": true, "agents": 0 }));
-    assert_eq!(json(grounds.run(&["down", "--json"])), serde_json::json!({ "stopped": false, "agents": 0 }));
+    assert_eq!(
+        json(grounds.run(&["down", "--json"])),
+        serde_json::json!({ "stopped": true, "forced": false, "agents": 0 })
+    );
+    assert_eq!(
+        json(grounds.run(&["down", "--json"])),
+        serde_json::json!({ "stopped": false, "forced": false, "agents": 0 })
+    );
     let away = grounds.run(&["status", "--json"]);
     assert_eq!(away.code, Some(3));
     assert_eq!(serde_json::from_str::<Value>(&away.stdout).unwrap()["running"], false);
@@ -366,9 +372,52 @@ fn a_program_that_is_not_there_is_told_with_where_to_look() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
     assert!(ran.stderr.contains("needs the program /nowhere/claude, which is not there"), "{ran:?}");
     assert!(ran.stderr.contains("`hatchery doctor`"), "{ran:?}");
+    // Agents of seats are agents.
+    for arguments in [["summon"].as_slice(), &["session", "start", "--lead"]] {
+        let ran = grounds.run(arguments);
+        assert!(ran.code == Some(1) && ran.stderr.contains("needs the program /nowhere/claude"), "{ran:?}");
+    }
+    assert!(!grounds.run(&["events"]).good().contains("agent_forked"), "nothing was made");
     let found = grounds.run(&["doctor"]).good();
     assert!(found.contains("/nowhere/claude is not there"), "{found}");
     grounds.run(&["down"]).good();
+}
+
+/// A folder without a project stays as it is, whatever is missing.
+#[test]
+fn what_cannot_begin_makes_no_project() {
+    // Not in another project.
+    let folder = tempfile::tempdir().unwrap();
+    let (home, new) = (folder.path().join("home"), folder.path().join("new"));
+    std::fs::create_dir(&new).unwrap();
+    let bare = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hatchery"));
+        command.args(arguments).env_clear().env("HOME", &home).env("PATH", "/nowhere");
+        let ran = Ran::from(command.current_dir(&new).arg("--project").arg(&new).output().unwrap());
+        assert_eq!(std::fs::read_dir(&new).unwrap().count(), 0, "{arguments:?} has made something: {ran:?}");
+        ran
+    };
+    for arguments in [["run", "hello"].as_slice(), &["quest", "new", "build it"], &["summon"]] {
+        let ran = bare(arguments);
+        assert_eq!(ran.code, Some(1), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("needs the program claude, which is not on PATH"), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("--harness scripted") && !ran.stderr.contains("hatchery down"), "{ran:?}");
+    }
+    assert_eq!(bare(&["import", "nothing.jsonl"]).code, Some(2));
+    let ran = bare(&["run", "--harness", "nobody", "hello"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("nobody"), "{ran:?}");
+    for arguments in [
+        ["run", "--agent", "ann", "hello"].as_slice(),
+        &["fork", "ann", "hello"],
+        &["gc"],
+        &["mail", "wait"],
+        &["wake"],
+        &["fsck"],
+    ] {
+        let ran = bare(arguments);
+        assert_eq!(ran.code, Some(1), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("there is no Hatchery project"), "{arguments:?}: {ran:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a person meets every day: words that say what to do next, and lists to choose from.
 
-use crate::support::daemon::Grounds;
-use crate::support::quest::{SHORT, done, step, text, write};
+use crate::support::daemon::{Grounds, Ran};
+use crate::support::quest::{SHORT, done, signal, step, text, write};
 use crate::support::workshop::Workshop;
 use serde_json::json;
 use std::fs;
@@ -28,6 +28,70 @@ fn unread_mail_shows_who_wrote_when_and_about_what() {
     assert!(first["sent"].as_i64().unwrap() > 1_600_000_000_000, "{list}");
     assert_eq!((&first["name"], &first["subject"]), (&json!("clerk"), &json!("The report is ready.")));
     assert_eq!((&first["state"], &first["from"]), (&json!("queued"), &json!(agent)));
+}
+
+/// Ages in lists, moments of the user's own clock in logs, and nothing else.
+#[test]
+fn there_is_one_clock_for_people() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let book = shop.playbook().play("codeweaver", &[done("built")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
+    shop.complete(&quest);
+    let agent = shop.run(&[text("done")]);
+    shop.end(&agent);
+    let mail = json!({ "from": agent, "to": "human", "body": "The report is ready." });
+    assert_eq!(shop.door().post("/api/mail", &mail).status, 201);
+    let run = |arguments: &[&str]| {
+        let ran = Ran::from(shop.grounds.command(arguments).env("TZ", "Asia/Kolkata").output().unwrap());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout + &ran.stderr
+    };
+    run(&["session", "start"]);
+    // As programs write it.
+    let utc = jiff::Timestamp::now().strftime("%Y-%m-%dT").to_string();
+    for list in [["mail", "check"].as_slice(), &["thread", &agent], &["session", "list"], &["mail", "read"]] {
+        let said = run(list);
+        assert!(said.contains(" ago"), "{list:?}: {said}");
+        assert!(!said.contains(&utc), "{list:?}: {said}");
+    }
+    let now = jiff::Timestamp::now().in_tz("Asia/Kolkata").unwrap();
+    // The log is younger than an hour, and may be older than midnight.
+    let days = [now.clone(), now.checked_sub(jiff::Span::new().hours(1)).unwrap()]
+        .map(|at| at.strftime("%Y-%m-%d ").to_string());
+    for log in [["events"].as_slice(), &["quest", "show", &quest, "--history"]] {
+        let said = run(log);
+        assert!(days.iter().any(|day| said.contains(day.as_str())), "{log:?}: {said}");
+        assert!(!said.contains(&utc), "{log:?}: {said}");
+    }
+}
+
+/// As in `ps`: the whole id is for programs.
+#[test]
+fn ids_are_short_in_every_list() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let asks = signal("needs-user-input", json!({ "question": "Stone or wood?" }));
+    let book = shop.playbook().play("a.codeweaver", &[asks]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
+    shop.asked(&quest, 1);
+    let agent = shop.door().get("/api/questions").json()["questions"][0]["agent"].as_str().unwrap().to_owned();
+    for list in [
+        ["ask", "list"].as_slice(),
+        &["ask", "list", "--everywhere"],
+        &["quest", "list"],
+        &["runs"],
+        &["usage"],
+        &["seats", "--long"],
+    ] {
+        let said = shop.grounds.run(list);
+        let said = said.stdout + &said.stderr;
+        assert!(!said.contains(&quest) && !said.contains(&agent), "{list:?}: {said}");
+    }
+    let short = |id: &str| id.chars().take(8).collect::<String>();
+    let asked = shop.grounds.run(&["ask", "list"]).good();
+    assert!(asked.contains(&short(&agent)) && asked.contains(&short(&quest)), "{asked}");
+    let listed = shop.grounds.run(&["quest", "list"]).good();
+    let shown = listed.split_whitespace().next().unwrap();
+    shop.grounds.run(&["quest", "show", shown]).good();
 }
 
 #[test]
@@ -163,6 +227,14 @@ fn an_agent_that_asks_is_asking_and_its_tools_are_told_in_words() {
     let why = shop.grounds.run(&["why", &agent]).good();
     assert!(why.contains("is asking") && why.contains("1 of its tools has not answered · "), "{why}");
     assert!(shop.grounds.run(&["ps"]).good().contains("asking"));
+    let waited = shop.grounds.run(&["wait", &agent, "--timeout", "1"]);
+    assert!(
+        waited.stderr.contains(&format!(
+            "waits for you: `hatchery ask list` shows the question, `hatchery ask answer {question} …`"
+        )),
+        "{waited:?}"
+    );
+    assert!(waited.code == Some(1) && waited.stderr.contains("within 1 second\n"), "{waited:?}");
     shop.grounds.run(&["ask", "answer", &question, "deny: I need it"]).good();
     shop.end(&agent);
     let history = shop.grounds.run(&["history", &agent]).good();

@@ -37,7 +37,7 @@ fn a_missing_or_wrong_daemon_json_hinders_nobody() {
 fn down_ends_the_daemon_and_nobody_who_is_named_in_its_place() {
     let grounds = Grounds::new();
     let daemon = grounds.up();
-    let mut bystander = Command::new("sleep").arg("1000").stdout(Stdio::null()).spawn().unwrap();
+    let mut bystander = Command::new("sleep").arg("1000").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let named = json!({ "pid": bystander.id(), "url": "http://127.0.0.1:9", "version": "0" });
     fs::write(grounds.data().join("daemon.json"), named.to_string()).unwrap();
     // Even the lock's own file is not believed.

@@ -1,14 +1,17 @@
 //! What a command tells about the daemon that it meets: it hangs, it has read other settings, or it is another version.
 
-use crate::support::daemon::{Grounds, PROGRAM, Ran};
+use super::house::{House, Rules};
+use crate::support::daemon::{Daemon, Grounds, PROGRAM, Ran};
 use crate::support::workshop::Workshop;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// How long a command may take to say that the daemon hangs: 3 seconds, with room for a busy machine.
+const SOON: Duration = Duration::from_secs(10);
 
 #[test]
 fn a_daemon_that_hangs_is_told_within_three_seconds() {
@@ -22,9 +25,113 @@ fn a_daemon_that_hangs_is_told_within_three_seconds() {
     let told = words.next().unwrap().unwrap();
     assert!(told.contains(&format!("process {}", daemon.pid())) && told.contains("has not answered"), "{told}");
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    // What it knows is missing in an answer for all projects.
+    let asked = grounds.run(&["ask", "list", "--everywhere"]);
+    assert!(asked.code == Some(3) && asked.stderr.contains("does not answer in"), "{asked:?}");
+    assert!(!asked.stderr.contains("nobody asks anything"), "{asked:?}");
     // It was only slow: the command goes on.
     daemon.signal(Signal::CONT);
     assert!(child.wait().unwrap().success());
+}
+
+/// Starts a command, and gives the first words that it says, which must come soon.
+fn first_words(grounds: &Grounds, arguments: &[&str]) -> (Child, String) {
+    let begun = Instant::now();
+    let mut command = grounds.command(arguments);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut told).unwrap();
+    assert!(begun.elapsed() < SOON, "{arguments:?}: {:?}, {told}", begun.elapsed());
+    (child, told)
+}
+
+#[test]
+fn down_says_that_a_daemon_hangs_and_waits_for_one_that_was_only_slow() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    daemon.signal(Signal::STOP);
+    let (mut child, told) = first_words(&grounds, &["down"]);
+    assert!(told.contains(&format!("the daemon (process {}) has not answered", daemon.pid())), "{told}");
+    assert!(told.contains("`hatchery down --force`"), "{told}");
+    daemon.signal(Signal::CONT);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(daemon.wait().code(), Some(0), "it has ended in order");
+}
+
+#[test]
+fn a_daemon_that_hangs_is_ended_by_force_and_nobody_else() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "here" }), json!({ "hang": {} })]);
+    shop.wait_said(&agent, "here");
+    let (processes, grounds) = (shop.processes(), &shop.grounds);
+    kill_process(Pid::from_raw(shop.daemon_pid().cast_signed()).unwrap(), Signal::STOP).unwrap();
+    // Whoever is named in the lock's file holds no lock.
+    let mut bystander = Command::new("sleep").arg("1000").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let note = json!({ "pid": bystander.id(), "daemon": { "pid": bystander.id(), "url": "http://127.0.0.1:9", "version": "0" } });
+    std::fs::write(grounds.data().join("daemon.lock"), note.to_string()).unwrap();
+    let refused = grounds.run(&["down", "--wait", "0"]);
+    assert!(refused.code == Some(3) && refused.stderr.contains("`hatchery down --force`"), "{refused:?}");
+    let ended = grounds.run(&["down", "--force"]);
+    assert!(ended.code == Some(0) && ended.stderr.contains("was ended by force; nothing is lost"), "{ended:?}");
+    assert!(ended.stderr.contains("1 agent goes on without it"), "{ended:?}");
+    assert!(bystander.try_wait().unwrap().is_none(), "the bystander was ended");
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    assert_eq!(shop.processes(), processes, "the agent has worked on");
+    grounds.run(&["stop", &agent]).good();
+}
+
+#[test]
+fn a_daemon_that_answers_is_ended_in_order_with_force_too() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let ended = grounds.run(&["down", "--force"]);
+    assert!(ended.code == Some(0) && ended.stderr.contains("the daemon has stopped"), "{ended:?}");
+    assert_eq!(daemon.wait().code(), Some(0));
+}
+
+#[test]
+fn up_replace_says_that_a_daemon_hangs_and_takes_its_place_by_force() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let old = daemon.pid();
+    daemon.signal(Signal::STOP);
+    let (mut child, told) = first_words(&grounds, &["up", "--replace", "--no-open"]);
+    assert!(told.contains(&format!("the daemon (process {old}) has not answered")), "{told}");
+    assert!(told.contains("`hatchery up --replace --force`"), "{told}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut command = grounds.command(&["up", "--replace", "--force", "--json"]);
+    let next = Daemon::ready(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()).unwrap();
+    assert_ne!(next.pid(), old);
+    assert_eq!(next.door.get("/api/health").status, 200);
+    assert_eq!(daemon.wait().code(), None, "it was killed");
+}
+
+#[test]
+fn doctor_and_projects_say_that_a_daemon_hangs() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    daemon.signal(Signal::STOP);
+    let root = grounds.project().root().display().to_string();
+    let begun = Instant::now();
+    let mut child = grounds.command(&["doctor"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let told = lines.find(|line| line.contains("daemon")).unwrap();
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    assert!(told.starts_with("bad") && told.contains(&format!("process {}", daemon.pid())), "{told}");
+    assert!(told.contains("has not answered") && told.contains("`hatchery down --force`"), "{told}");
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+    let begun = Instant::now();
+    let listed = grounds.run(&["projects"]);
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    assert_eq!(listed.code, Some(3), "{listed:?}");
+    assert!(listed.stdout.contains(&root) && listed.stdout.contains("its daemon does not answer"), "{listed:?}");
+    assert!(!listed.stdout.contains("no daemon runs"), "{listed:?}");
+    assert!(listed.stderr.contains("hatchery down --force --project"), "{listed:?}");
+    let listed: Value = serde_json::from_str(&grounds.run(&["projects", "--json"]).stdout).unwrap();
+    assert_eq!((&listed["projects"][0]["running"], &listed["projects"][0]["silent"]), (&json!(false), &json!(true)));
 }
 
 fn write(grounds: &Grounds, settings: &str) {
@@ -96,35 +203,6 @@ fn a_changed_setting_that_runs_something_needs_the_users_word() {
     asking(&["trust", "--yes"]).good();
     asking(&["run", "hello"]).good();
     assert_eq!(last_spec(&grounds)["retries"], 1);
-}
-
-/// Git's name for a file without content.
-const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
-
-/// A commit brings both, and git puts them into the places of ignored files.
-#[test]
-fn a_pull_brings_no_consent_to_what_it_brings() {
-    let grounds = Grounds::with("harness = 'scripted'\n[worktrees]\nsetup = 'true'\n");
-    let git = |arguments: &[&str]| {
-        let git =
-            Command::new("git").current_dir(grounds.path()).args(arguments).stdin(Stdio::null()).output().unwrap();
-        assert!(git.status.success(), "{git:?}");
-    };
-    let asking = |arguments: &[&str]| {
-        let mut command = grounds.command(arguments);
-        Ran::from(command.env_remove("HATCHERY_TRUST_ALL").output().unwrap())
-    };
-    git(&["init", "--quiet"]);
-    asking(&["trust", "--yes"]).good();
-    asking(&["session", "start"]).good();
-    let consent = fs::read_to_string(grounds.data().join("trust.json")).unwrap();
-    fs::write(grounds.data().join("trust.json"), consent.replace("true", "make")).unwrap();
-    git(&["hash-object", "-w", "--stdin"]);
-    git(&["update-index", "--add", "--cacheinfo", &format!("100644,{EMPTY_BLOB},.hatchery/trust.json")]);
-    write(&grounds, "harness = 'scripted'\n[worktrees]\nsetup = 'make'\n");
-    let told = asking(&["ps"]);
-    assert!(told.stderr.contains("is tracked by git"), "{told:?}");
-    asking(&["down"]).good();
 }
 
 #[test]
@@ -237,4 +315,11 @@ fn a_newer_build_takes_the_place_of_an_older_one_while_agents_work_on() {
     shop.stop(&agent);
     assert_eq!(shop.end(&agent), "user_ended");
     assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_spawned").count(), 1, "there was one process");
+}
+
+#[test]
+fn an_edit_while_the_daemon_starts_is_taken_over() {
+    let house = House::with(Rules { edited: "retries = 1\n", ..Rules::default() });
+    assert_eq!(house.settings.take_over().unwrap().taken, ["retries"]);
+    assert_eq!(house.settings.take_over().unwrap().taken, [""; 0], "once");
 }

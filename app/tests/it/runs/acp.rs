@@ -11,7 +11,7 @@ fn seen(model: &Model, times: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_tool_of_ours_a_plain_answer_and_a_word_that_loads_the_session() {
+fn a_tool_of_ours_a_plain_answer_and_a_word_that_resumes_the_session() {
     let cli = opencode_or_skip!();
     let call = Step::tool_use("hatchery_send", json!({ "to": "human", "body": "from the model" }));
     let model = Model::playing([call, Step::text("first answer"), Step::text("second answer")]);
@@ -24,7 +24,8 @@ fn a_tool_of_ours_a_plain_answer_and_a_word_that_loads_the_session() {
     assert_eq!(kinds, ["user", "tool_call", "tool_result", "assistant"]);
     shop.say(&agent, "and then?");
     shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
-    assert_eq!(shop.said(&agent), ["first answer", "second answer"], "what was loaded is not said again");
+    assert_eq!(shop.said(&agent), ["first answer", "second answer"], "nothing is said again");
+    assert_eq!(shop.opened_by(&agent, 2, 1), "session/resume", "nothing is asked of its history");
     let seen = seen(&model, 3);
     assert!(seen.iter().any(|line| line.contains("first answer")), "{seen:?}");
     assert!(seen.last().is_some_and(|line| line.contains("and then?")), "{seen:?}");
@@ -92,6 +93,7 @@ fn a_message_that_was_heard_before_a_kill_is_not_heard_twice() {
     model.asked(2);
     shop.kill_process(&agent);
     shop.wait("the answer", |event| event["content"] == "the answer");
+    assert_eq!(shop.opened_by(&agent, 1, 2), "session/load", "its history shows what it has heard");
     let seen = seen(&model, 3);
     assert_eq!(seen.iter().filter(|line| line.contains("the second word")).count(), 1, "{seen:?}");
     assert!(seen.last().is_some_and(|line| line.contains("Continue where you stopped")), "{seen:?}");

@@ -8,7 +8,7 @@ use crate::support::vendors;
 use serde_json::json;
 
 #[test]
-fn a_tool_of_ours_a_plain_answer_a_word_that_loads_the_session_and_a_fork() {
+fn a_tool_of_ours_a_plain_answer_a_word_that_resumes_the_session_and_a_fork() {
     let programs = (codex_acp_or_skip!(), codex_or_skip!());
     let call = Step::tool_use("mcp__hatchery__send", json!({ "to": "human", "body": "from the model" }));
     let answers = ["first answer", "second answer", "the fork's answer"].map(Step::text);
@@ -21,7 +21,8 @@ fn a_tool_of_ours_a_plain_answer_a_word_that_loads_the_session_and_a_fork() {
     shop.say(&agent, "and then?");
     shop.wait("the second end", |event| event["type"] == "run_ended" && event["run"] == 2);
     let said = shop.said(&agent);
-    assert_eq!(said.iter().filter(|text| *text == "first answer").count(), 1, "what was loaded is not said again");
+    assert_eq!(said.iter().filter(|text| *text == "first answer").count(), 1, "nothing is said again");
+    assert_eq!(shop.opened_by(&agent, 2, 1), "session/resume");
     assert_eq!(said.last().map(String::as_str), Some("second answer"), "{said:?}");
     let child = shop.door().child(&agent);
     shop.say(&child, "your turn");
@@ -82,6 +83,7 @@ fn a_message_that_was_heard_before_a_kill_is_not_heard_twice() {
     let left: Vec<&u32> = of_codex.iter().filter(|pid| words(pid).contains("app-server")).collect();
     assert!(left.is_empty(), "{left:?} of {of_codex:?}");
     shop.wait("the answer", |event| event["content"] == "the answer");
+    assert_eq!(shop.opened_by(&agent, 1, 2), "session/load", "its history shows what it has heard");
     let seen = model.asked(3).dialogue();
     assert_eq!(seen.iter().filter(|line| line.contains("the second word")).count(), 1, "{seen:?}");
     shop.stop(&agent);

@@ -8,7 +8,7 @@ use crate::support::vendors;
 use serde_json::json;
 
 /// Two runs of one agent, with a tool of ours, and a fork that is told the history.
-fn conversation<A: NodeAgent>(agent: &A, send: &str) {
+fn conversation<A: NodeAgent>(agent: &A, send: &str, opened_by: &str) {
     let call = Step::tool_use(send, json!({ "to": "human", "body": "from the model" }));
     let answers = ["first answer", "second answer", "the fork's answer"].map(Step::text);
     let model = Model::playing([call].into_iter().chain(answers));
@@ -21,7 +21,8 @@ fn conversation<A: NodeAgent>(agent: &A, send: &str) {
     assert_eq!(kinds, ["user", "tool_call", "tool_result", "assistant"]);
     shop.say(&agent, "and then?");
     shop.wait_nth_of(&agent, "run_ended", 2);
-    assert_eq!(shop.said(&agent), ["first answer", "second answer"], "what was loaded is not said again");
+    assert_eq!(shop.said(&agent), ["first answer", "second answer"], "nothing is said again");
+    assert_eq!(shop.opened_by(&agent, 2, 1), opened_by);
     let seen = model.asked(3).dialogue();
     assert!(seen.iter().any(|line| line.contains("first answer")), "{seen:?}");
     let usage = shop.door().get("/api/usage").json();
@@ -66,12 +67,39 @@ fn permissions<A: NodeAgent>(agent: &A) {
 
 #[test]
 fn gemini_uses_a_tool_of_ours_and_goes_on_in_the_next_run() {
-    conversation(or_skip!(GeminiCli), "mcp_hatchery_send");
+    conversation(or_skip!(GeminiCli), "mcp_hatchery_send", "session/load");
 }
 
 #[test]
 fn gemini_asks_for_permission_and_goes_on_after_a_kill() {
     permissions(or_skip!(GeminiCli));
+}
+
+/// Gemini names the file of a session by the minute, and writes an empty history into it when it loads the session in the same minute.
+/// Later it finds the session, and answers before it has repeated the history.
+#[test]
+fn gemini_loads_a_session_of_an_earlier_minute_and_says_nothing_again() {
+    let cli = or_skip!(GeminiCli);
+    let model = Model::playing(["first answer", "second answer", "third answer"].map(Step::text));
+    let (shop, home) = vendors::of_node_agent(cli, &model);
+    let agent = shop.prompt("one", json!({ "stays": true }));
+    shop.wait_for(&agent, "turn_ended");
+    shop.say(&agent, "two");
+    shop.wait_nth_of(&agent, "turn_ended", 2);
+    shop.kill_process(&agent);
+    assert_eq!(shop.end(&agent), "crashed");
+    home.age_sessions_of_gemini();
+    shop.say(&agent, "three");
+    shop.wait("the third answer", |event| event["content"] == "third answer");
+    assert_eq!(shop.said(&agent), ["first answer", "second answer", "third answer"]);
+    let session = |nth| shop.wait_nth_of(&agent, "run_started", nth)["session"].clone();
+    assert_eq!(session(1), session(2), "the session goes on");
+    let seen = model.asked(3).dialogue();
+    assert!(seen.iter().any(|line| line.ends_with("second answer")), "{seen:#?}");
+    assert!(!seen.iter().any(|line| line.contains("<assistant>")), "it needs no briefing: {seen:#?}");
+    shop.stop(&agent);
+    shop.wait_nth_of(&agent, "run_ended", 2);
+    shop.expect_nothing_left();
 }
 
 #[test]
@@ -86,7 +114,13 @@ fn gemini_uses_the_model_of_a_run() {
 
 #[test]
 fn qwen_uses_a_tool_of_ours_and_goes_on_with_its_session() {
-    conversation(or_skip!(QwenCode), "mcp__hatchery__send");
+    conversation(or_skip!(QwenCode), "mcp__hatchery__send", "session/resume");
+}
+
+/// When its outer process is killed in a question, the inner one says that the turn was cancelled. Nobody has asked for that.
+#[test]
+fn qwen_asks_for_permission_and_goes_on_after_a_kill() {
+    permissions(or_skip!(QwenCode));
 }
 
 /// Its models have ids that nobody can guess. A model that it does not have is told with those that it has.

@@ -3,6 +3,8 @@
 use crate::support::daemon::wait_until;
 use crate::support::http::Door;
 use crate::support::workshop::Workshop;
+use hatchery::calls::{Call, CallWriter};
+use hatchery::run_folder::RunFolder;
 use serde_json::{Value, json};
 
 fn mcp(tool: &str, arguments: Value) -> Value {
@@ -100,4 +102,52 @@ fn forks_of_one_message_are_all_born_and_can_be_waited_for() {
     shop.wait_for(&one.to_string(), "agent_created");
     shop.stop(&agent);
     shop.end(&agent);
+}
+
+/// Counted in bytes that are read, not in time: whatever grows with the number of calls is read again and again.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_thousandth_call_costs_the_same_as_the_first() {
+    const CALLS: u64 = 1_000;
+    const WATCHED: u64 = 20;
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "hang": {} })]);
+    shop.wait_for(&agent, "run_started");
+    let folder = RunFolder::at(shop.folder(&agent, 1, 1));
+    let door = Door { token: folder.token().unwrap().unwrap(), ..shop.door() };
+    let mut writer = CallWriter::new(folder);
+    let daemon = format!("/proc/{}/io", shop.daemon_pid());
+    // The least of several, because the daemon also does other things.
+    let mut least = |calls: std::ops::Range<u64>| {
+        let costs = calls.map(|number| {
+            let before = [bytes_read("/proc/thread-self/io"), bytes_read(&daemon)];
+            let call = Call::Send { to: "human".into(), body: format!("{number:04}") };
+            assert_eq!(writer.write(&call).unwrap(), number);
+            let written = bytes_read("/proc/thread-self/io") - before[0];
+            let answer =
+                door.post(&format!("/api/agents/{agent}/calls"), &json!({ "run": 1, "attempt": 1, "number": number }));
+            assert!(answer.status < 300, "{answer:?}");
+            (written, bytes_read(&daemon) - before[1])
+        });
+        costs.reduce(|one, other| (one.0.min(other.0), one.1.min(other.1))).unwrap()
+    };
+    let first = least(1..WATCHED);
+    least(WATCHED..CALLS - WATCHED);
+    let last = least(CALLS - WATCHED..CALLS);
+    assert!(
+        last.0 <= first.0 + 64,
+        "the writer has read {} bytes for the first call, {} for the last",
+        first.0,
+        last.0
+    );
+    assert!(last.1 <= 2 * first.1, "the daemon has read {} bytes for the first call, {} for the last", first.1, last.1);
+    shop.stop(&agent);
+    shop.end(&agent);
+}
+
+/// How much a process or thread has read by now, from files and sockets.
+#[cfg(target_os = "linux")]
+fn bytes_read(io: &str) -> u64 {
+    let counters = std::fs::read_to_string(io).unwrap();
+    counters.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
 }

@@ -129,6 +129,34 @@ fn a_run_that_is_asked_for_twice_is_started_once() {
     assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_requested").count(), 1);
 }
 
+/// Whoever looks later than the message came, or after a restart, sees it as well.
+#[test]
+fn a_history_says_which_messages_were_not_heard_yet() {
+    let mut shop = Workshop::with("harness = 'scripted'\nmax_runs = 1\nstop_grace_ms = 50", Vec::new());
+    let unheard = |shop: &Workshop, agent: &str| -> Vec<String> {
+        let history = shop.door().history(agent);
+        let unheard = history.iter().filter(|message| message["unheard"] == true);
+        unheard.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    };
+    let busy = shop.run(&[json!({ "text": "one" }), json!({ "hang": {} })]);
+    shop.wait("its words", |event| event["content"] == "one");
+    assert_eq!(unheard(&shop, &busy), Vec::<String>::new(), "it has heard its prompt");
+    shop.say(&busy, "Are you there?");
+    assert_eq!(unheard(&shop, &busy), ["Are you there?"]);
+    // There is no place for it yet, so nobody has heard even its prompt.
+    let queued = shop.run(&[json!({ "text": "two" })]);
+    shop.say(&queued, "And another thing.");
+    assert_eq!(unheard(&shop, &queued), ["play", "And another thing."]);
+    shop.kill_daemon();
+    shop.restart();
+    assert_eq!(unheard(&shop, &busy), ["Are you there?"]);
+    shop.stop(&busy);
+    assert_eq!(shop.end(&queued), "completed");
+    assert_eq!(unheard(&shop, &queued), Vec::<String>::new());
+    // It was stopped before it heard it, and hears it first when it is started again.
+    assert_eq!(unheard(&shop, &busy), ["Are you there?"]);
+}
+
 #[test]
 fn a_crashed_process_is_resumed_where_it_was() {
     let shop = Workshop::open();

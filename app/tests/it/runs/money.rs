@@ -2,6 +2,8 @@
 
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 
 /// Four dollars by the list prices, for a model that has one.
 fn request() -> Value {
@@ -33,6 +35,42 @@ fn a_turn_that_is_not_over_shows_its_cost_also_when_it_is_killed() {
     assert_eq!(spent(&shop, &agent), 8_000_000_000, "what the killed turn used stays counted");
     let today = shop.door().get("/api/usage").json();
     assert_eq!(today["total"]["cost"]["nanodollars"], 8_000_000_000_u64, "{today}");
+}
+
+/// The agent asks for permission in the middle of its turn, so the turn is open for as long as the test wants.
+#[test]
+fn what_a_turn_costs_is_shown_while_it_lasts() {
+    let shop = Workshop::open();
+    let ask = json!({ "ask": { "name": "Bash", "input": { "command": "make" }, "result": "made" } });
+    let steps = [request(), ask.clone(), request(), request(), ask, json!({ "text": "done" })];
+    let with =
+        json!({ "script": shop.script(&steps), "model": "claude-opus-5-5", "permissions": "ask", "stays": true });
+    let agent = shop.prompt("play", with);
+    shop.wait_for(&agent, "question_asked");
+    let mut command = shop.grounds.command(&["attach", &agent, "--input"]);
+    let mut view = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(view.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(told.any(|line| line.contains("$4.00 so far")), "what it has cost before the view began");
+    assert!(told.any(|line| line.contains("hatchery ask answer")));
+    shop.answer_nth(&agent, 1, "allow");
+    assert!(told.any(|line| line.contains("$8.00 · 2000k tokens")), "what it has cost since then");
+    shop.wait_nth_of(&agent, "question_asked", 2);
+    let (door, nanodollars) = (shop.door(), 12_000_000_000_u64);
+    assert_eq!(spent(&shop, &agent), nanodollars);
+    let listed = shop.grounds.run(&["ps"]).good();
+    assert!(listed.contains("$12.00"), "{listed}");
+    let runs = door.get("/api/runs").json();
+    assert_eq!(runs["runs"][0]["spent"]["cost"]["nanodollars"], nanodollars, "{runs}");
+    let usage = door.get("/api/usage").json();
+    assert_eq!(usage["total"]["cost"]["nanodollars"], nanodollars, "{usage}");
+    assert_eq!(shop.count_of(&agent, "turn_ended"), 0, "all this was in one turn");
+    shop.answer_nth(&agent, 2, "allow");
+    shop.wait_for(&agent, "turn_ended");
+    assert_eq!(spent(&shop, &agent), nanodollars, "the total of the turn changes nothing");
+    view.kill().unwrap();
+    view.wait().unwrap();
+    shop.stop(&agent);
+    shop.end(&agent);
 }
 
 #[test]

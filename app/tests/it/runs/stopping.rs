@@ -3,6 +3,9 @@
 use crate::support::daemon::{wait_for_end, wait_until};
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn a_stop_ends_the_whole_tree() {
@@ -34,6 +37,39 @@ fn an_end_leaves_nothing_behind_either() {
     shop.expect_nothing_left();
 }
 
+/// An agent behind ACP that answers, stays after the end of its input, and ignores SIGTERM.
+const STAYS: &str = r#"
+trap '' TERM
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
+    case $id in
+        initialize) result='{"protocolVersion":1}' ;;
+        session/new) result='{"sessionId":"s"}' ;;
+        *) result='{"stopReason":"end_turn"}' ;;
+    esac
+    printf '{"jsonrpc":"2.0","id":"%s","result":%s}\n' "$id" "$result"
+done
+sleep 600
+"#;
+
+/// Its last turn was a success, so its run is one too.
+#[test]
+fn a_program_that_does_not_leave_after_the_end_of_its_input_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("agent.sh");
+    std::fs::write(&script, STAYS).unwrap();
+    let settings = format!("[harness]\ndefault = 'own'\n[harness.own]\nacp = ['sh', '{}']\n", script.display());
+    let path = ("PATH".to_owned(), std::env::var_os("PATH").unwrap());
+    let shop = Workshop::with(&settings, vec![path]);
+    let agent = shop.prompt("hello", json!({}));
+    assert_eq!(shop.end(&agent), "completed", "{:#?}", shop.of(&agent));
+    let (turn, run) = (shop.wait_for(&agent, "turn_ended"), shop.wait_for(&agent, "run_ended"));
+    assert_eq!(run["exit"], json!({ "signal": 9 }), "it ignores SIGTERM");
+    let waited = run["ts"].as_u64().unwrap() - turn["ts"].as_u64().unwrap();
+    assert!(waited >= 10_000, "it had ten seconds to leave by itself: {waited} ms");
+    shop.expect_nothing_left();
+}
+
 #[test]
 fn killing_an_agent_stops_its_process() {
     let shop = Workshop::open();
@@ -53,6 +89,45 @@ fn a_stop_survives_the_daemon_that_was_asked_for_it() {
     shop.kill_daemon();
     shop.restart();
     assert_eq!(shop.end(&agent), "user_ended");
+    shop.expect_nothing_left();
+}
+
+/// An agent can write into its own folder, through which its launcher is asked to stop. It cannot keep itself, or the daemon, from anything.
+#[test]
+fn an_agent_that_spoils_its_folder_is_stopped() {
+    let mut shop = Workshop::open();
+    let link = |path: &Path| symlink("/etc/hostname", path).unwrap();
+    let fifo = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    let nothing = |_: &Path| {};
+    type Spoil<'a> = (&'a str, &'a dyn Fn(&Path));
+    let ways: [Spoil; 9] = [
+        ("exit.json", &fifo),
+        ("process.json", &fifo),
+        ("process.json", &nothing),
+        ("stderr.log", &fifo),
+        ("stderr.log", &link),
+        ("inbox.jsonl", &fifo),
+        ("wakeup", &fifo),
+        ("calls.jsonl", &link),
+        ("lock", &link),
+    ];
+    let agents = ways.map(|_| shop.run(&[json!({ "text": "ready" }), json!({ "hang": {} })]));
+    for (agent, (name, replace)) in agents.iter().zip(ways) {
+        shop.wait("ready", |event| event["agent"] == **agent && event["content"] == "ready");
+        let path = shop.folder(agent, 1, 1).join(name);
+        std::fs::remove_file(&path).unwrap_or_default();
+        replace(&path);
+    }
+    let shown = shop.grounds.run(&["logs", &agents[4]]);
+    assert!(shown.code == Some(1) && shown.stderr.contains("symbolic link"), "{shown:?}");
+    // The next daemon starts, too.
+    shop.kill_daemon();
+    shop.restart();
+    shop.grounds.run(&["stop", "--all"]).good();
+    for agent in &agents {
+        let last = shop.of(agent).pop().unwrap();
+        assert_eq!(last["type"], "run_ended", "{last}");
+    }
     shop.expect_nothing_left();
 }
 

@@ -206,3 +206,34 @@ fn a_wake_of_agents_that_the_daemon_does_not_know_brings_their_souls() {
     let docs = scene.door().get("/api/docs").json();
     assert_eq!(docs["docs"][0]["individuationArtifact"], "I am <here>.");
 }
+
+/// Its wake names the seats that it means, and may be repeated after a broken connection.
+#[test]
+fn a_wake_of_one_seat_wakes_that_seat_once() {
+    let scene = Scene::with("");
+    scene.summon_named(&["Lyra", "Kael"]);
+    scene.end_session();
+    scene.wait_seat(0, "sleeping");
+    let started = scene.door().post("/api/session/start", &json!({}));
+    assert_eq!(started.status, 200, "{started:?}");
+    let agent = "<agent name=\"Kael\" position=\"1\" type=\"wake\"><soul>x</soul></agent>";
+    let wake = json!({ "id": "wake-1", "message": format!("[WAKE AGENTS]\n{agent}") });
+    let woken = scene.door().post("/api/send", &wake);
+    assert_eq!(woken.status, 202, "{woken:?}");
+    scene.wait_seat(1, "alive");
+    assert_eq!(scene.seat(0)["status"], "sleeping");
+    let again = scene.door().post("/api/send", &wake);
+    assert_eq!((again.status, &again.body), (202, &woken.body), "{again:?}");
+    let waking = scene.shop.events().iter().filter(|event| event["type"] == "seats_waking").count();
+    assert_eq!(waking, 1);
+    let event_id = woken.json()["eventId"].as_u64().unwrap();
+    let event = &scene.door().get(&format!("/api/events.json?after={}&limit=1", event_id - 1)).json()["events"][0];
+    assert_eq!(event["type"], "seats_waking");
+    // A name that cannot be one does not stand in the way of the others.
+    let bad = format!(
+        "<agent name=\"{}\" position=\"7\"><soul>x</soul></agent><agent position=\"0\"></agent>",
+        "x".repeat(2_000)
+    );
+    scene.send(&json!({ "message": format!("[WAKE AGENTS]\n{bad}") }));
+    scene.wait_seat(0, "alive");
+}

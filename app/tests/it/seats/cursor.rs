@@ -38,11 +38,15 @@ fn seats_of_the_daemon_are_told_the_same_way_always() {
     let mut scene = Scene::with("");
     let register = json!({ "mcp": { "tool": "register", "arguments": { "name": "Lyra", "soul": soul("Lyra") } } });
     // Its first words are said by somebody without a name, also for a client that hears of it later.
-    scene.script("seat-0.birth", &[json!({ "text": "Who am I?" }), register, json!({ "text": "I am here." })]);
+    let steps = [json!({ "text": "Who am I?" }), json!("turn"), register, json!({ "text": "I am here." })];
+    scene.script("seat-0.birth", &steps);
     scene.registers(1, "Kael");
     let live = live(&scene, |scene| {
         scene.summon(&[0, 1]);
-        scene.shop.wait("the first words", |event| event["content"] == "I am here.");
+        // It registers when its first words are in the log: a call may overtake words.
+        scene.shop.wait("the first words", |event| event["content"] == "Who am I?");
+        scene.send(&json!({ "message": "whoever you like", "targetGridPosition": 0 }));
+        scene.shop.wait("the name", |event| event["content"] == "I am here.");
         scene.wait_seat(1, "alive");
         kill(scene, 1);
         let said = scene.door().post("/api/send", &json!({ "message": "hello", "targetGridPosition": 0 }));

@@ -1,11 +1,12 @@
 //! The daemon starts the processes of the seats itself.
 
-use super::scene::{Scene, soul};
-use serde_json::json;
+use super::scene::{LONG_GRACE_MS, Scene, soul};
+use hatchery_core::seat::HATCH_MS;
+use serde_json::{Value, json};
 
 #[test]
 fn three_of_eight_register_and_five_expire() {
-    let scene = Scene::with("hatch_ms = 20000");
+    let mut scene = Scene::with("");
     for seat in 0..3 {
         scene.registers(seat, &format!("Name{seat}"));
     }
@@ -16,7 +17,17 @@ fn three_of_eight_register_and_five_expire() {
         scene.wait_seat(seat, "alive");
     }
     for seat in [3, 5, 6, 7, 8] {
+        assert_eq!(scene.seat(seat)["status"], "hatching");
+    }
+    // Five minutes pass.
+    scene.shop.kill_daemon();
+    scene.shop.time_passes(HATCH_MS);
+    scene.shop.restart();
+    for seat in [3, 5, 6, 7, 8] {
         scene.wait_seat(seat, "expired");
+    }
+    for seat in 0..3 {
+        scene.wait_seat(seat, "alive");
     }
     assert_eq!(scene.seats()["button"], "none");
     let drawn = scene.shop.grounds.command(&["seats"]).output().unwrap();
@@ -33,12 +44,7 @@ fn three_of_eight_register_and_five_expire() {
 #[test]
 fn all_are_woken_with_their_souls_after_the_daemon_was_killed() {
     let mut scene = Scene::with("");
-    scene.registers(0, "Lyra");
-    scene.registers(1, "Kael");
-    scene.summon(&[0, 1]);
-    for seat in [0, 1] {
-        scene.wait_seat(seat, "alive");
-    }
+    scene.summon_named(&["Lyra", "Kael"]);
     scene.shop.wait("the greeting", |event| event["content"] == "Hello, I am Lyra.");
     let first = scene.seats()["sessionId"].clone();
     let said = scene
@@ -93,12 +99,7 @@ fn they_wake_in_the_program_in_which_they_fell_asleep() {
 #[test]
 fn one_of_two_is_woken() {
     let scene = Scene::with("");
-    scene.registers(0, "Lyra");
-    scene.registers(1, "Kael");
-    scene.summon(&[0, 1]);
-    for seat in [0, 1] {
-        scene.wait_seat(seat, "alive");
-    }
+    scene.summon_named(&["Lyra", "Kael"]);
     scene.end_session();
     scene.wake(Some(&[1]));
     scene.wait_seat(1, "alive");
@@ -147,17 +148,19 @@ fn a_long_conversation_fits_into_a_wake() {
 /// The old process does not want to leave. The second session begins meanwhile, and never hears of the first one's end.
 #[test]
 fn a_session_is_restarted_while_the_old_process_takes_its_time() {
-    let scene = Scene::of("harness = 'scripted'\nstop_grace_ms = 1000\n[seats]\n");
+    let scene = Scene::of(&format!("harness = 'scripted'\nstop_grace_ms = {LONG_GRACE_MS}\n[seats]\n"));
     let register = json!({ "mcp": { "tool": "register", "arguments": { "name": "Lyra", "soul": soul("Lyra") } } });
     scene.script("seat-0.birth", &[register, json!({ "hang": { "ignore_sigterm": true } })]);
     scene.summon(&[0]);
     scene.wait_seat(0, "alive");
+    scene.wait_hanging(scene.seat(0)["agent"].as_str().unwrap());
     let first = scene.seats()["sessionId"].clone();
     scene.end_session();
     let woken = scene.wake(None).json();
     let second = woken["sessionId"].clone();
     assert_ne!(first, second);
     assert!(scene.seat(0)["waking"] == true);
+    scene.shop.kill_process(scene.seat(0)["agent"].as_str().unwrap());
     let seat = scene.wait_seat(0, "alive");
     assert_eq!(seat["lastSessionId"], second);
     // The same in the words of the other dialect.
@@ -214,6 +217,36 @@ fn a_summon_that_is_refused_opens_no_session() {
     assert_eq!(requested, 1);
 }
 
+/// Mail is said, too: what the agent got and what it sent is in its memory.
+#[test]
+fn mail_of_the_last_session_is_told_at_the_wake() {
+    let scene = Scene::with("human = 'ada'");
+    scene.summon_named(&["Lyra", "Kael"]);
+    scene.shop.wait("the greeting", |event| event["content"] == "Hello, I am Lyra.");
+    let mail = |from: &str, to: &str, body: &str| {
+        let sent = scene.door().post("/api/mail", &json!({ "from": from, "to": to, "body": body }));
+        assert_eq!(sent.status, 201, "{sent:?}");
+    };
+    mail("human", "Lyra", "a letter & more");
+    mail("Kael", "Lyra", "from next door");
+    mail("Lyra", "Kael", "thank you");
+    mail("human", "Kael", "not for Lyra");
+    let wake_again = |session: usize| {
+        scene.end_session();
+        let ended = || scene.shop.events().iter().filter(|event| event["type"] == "session_ended").count();
+        scene.wait_until("the end", || (ended() == session).then_some(()));
+        scene.wake(Some(&[0]));
+        scene.wait_seat(0, "alive");
+        scene.prompt(0)
+    };
+    let told = wake_again(1);
+    let said =
+        "[ada, by mail]: a letter &amp; more\n[Kael, by mail]: from next door\n[Lyra, by mail to Kael]: thank you\n";
+    assert!(told.contains(said) && !told.contains("not for Lyra"), "{told}");
+    let told = wake_again(2);
+    assert!(!told.contains("a letter"), "only the last session: {told}");
+}
+
 /// Between two sentences an agent may use many tools, and then it is killed. The next one is told all the same what was said.
 #[test]
 fn what_was_said_outlives_many_tools_and_a_kill() {
@@ -235,4 +268,99 @@ fn what_was_said_outlives_many_tools_and_a_kill() {
     scene.wake(None);
     scene.wait_seat(0, "alive");
     assert!(scene.prompt(0).contains("[Lyra]: I like the sea.\n[Lyra]: Done."), "{}", scene.prompt(0));
+}
+
+/// The messages of a thread: who speaks, to whom a mail is, and the text.
+fn thread(scene: &Scene, path: &str) -> Vec<(String, Value, String)> {
+    let thread = scene.door().get(path).json();
+    let word = |value: &Value| value.as_str().unwrap().to_owned();
+    let line = |line: &Value| (word(&line["speakerName"]), line["mailTo"].clone(), word(&line["text"]));
+    thread["messages"].as_array().unwrap().iter().map(line).collect()
+}
+
+/// A person who looks at the thread of an agent sees all that was said, by mail too, in its order.
+#[test]
+fn mail_is_in_the_thread() {
+    let scene = Scene::with("human = 'ada'");
+    scene.summon_named(&["Lyra", "Kael"]);
+    scene.shop.wait("the greeting", |event| event["content"] == "Hello, I am Lyra.");
+    let mail = |from: &str, to: &str, body: &str| {
+        let sent = scene.door().post("/api/mail", &json!({ "from": from, "to": to, "body": body }));
+        assert_eq!(sent.status, 201, "{sent:?}");
+    };
+    mail("human", "Lyra", "a letter");
+    scene.send(&json!({ "message": "did you get it?", "targetAgent": "Lyra" }));
+    scene.shop.wait("the answer", |event| event["content"] == "You said: did you get it?");
+    mail("Lyra", "Kael", "she wrote to me");
+    mail("Lyra", "human", "I did");
+    mail("human", "Kael", "not for Lyra");
+    let line = |speaker: &str, to: Value, text: &str| (speaker.to_owned(), to, text.to_owned());
+    let lines = [
+        line("Lyra", Value::Null, "Hello, I am Lyra."),
+        line("ada", json!("Lyra"), "a letter"),
+        line("ada", Value::Null, "did you get it?"),
+        line("Lyra", Value::Null, "You said: did you get it?"),
+        line("Lyra", json!("Kael"), "she wrote to me"),
+        line("Lyra", json!("ada"), "I did"),
+    ];
+    let mut found = thread(&scene, "/api/agents/Lyra/thread");
+    // The scripted agent may answer its mail; that is not the question here.
+    found.retain(|found| lines.contains(found));
+    assert_eq!(found, lines);
+    assert!(!thread(&scene, "/api/agents/Lyra/thread").iter().any(|line| line.2 == "not for Lyra"));
+    assert_eq!(thread(&scene, "/api/seats/0/thread"), thread(&scene, "/api/agents/Lyra/thread"));
+    let shown = scene.shop.grounds.run(&["thread", "Lyra"]).good();
+    for line in ["ada, by mail: a letter", "Lyra, by mail to Kael: she wrote to me", "Lyra, by mail to ada: I did"] {
+        assert!(shown.contains(line), "{shown}");
+    }
+}
+
+/// A client whose connection broke repeats its request with the same id.
+#[test]
+fn a_summon_and_a_wake_that_are_repeated_are_one() {
+    let mut scene = Scene::with("");
+    for (seat, name) in [(0, "Lyra"), (1, "Kael")] {
+        scene.registers(seat, name);
+    }
+    let with = scene.with_scripts();
+    let counted = |scene: &Scene, kind: &str| {
+        let log = scene.door().log();
+        log.iter().filter(|event| event.contains(&format!("\"type\":\"{kind}\""))).count()
+    };
+    let summon = json!({ "id": "s-1", "seats": [0], "with": with });
+    let first = scene.door().post("/api/agents/summon", &summon);
+    assert_eq!(first.status, 202, "{first:?}");
+    let again = scene.door().post("/api/agents/summon", &summon);
+    assert_eq!((again.status, &again.body), (202, &first.body), "the egg is there already");
+    scene.wait_seat(0, "alive");
+    scene.shop.kill_daemon();
+    scene.shop.restart();
+    assert_eq!(scene.door().post("/api/agents/summon", &summon).body, first.body, "another daemon");
+    let other = json!({ "id": "s-1", "seats": [1], "with": with });
+    scene.door().post("/api/agents/summon", &other).refused(409, "request_id_used");
+    scene.door().post("/api/agents/wake", &summon).refused(409, "request_id_used");
+    assert_eq!(counted(&scene, "seats_summoned"), 1);
+    scene.end_session();
+    scene.wait_seat(0, "sleeping");
+    let wake = json!({ "id": "w-1", "with": with });
+    let woken = scene.door().post("/api/agents/wake", &wake);
+    assert_eq!((woken.status, &woken.json()["seats"]), (202, &json!([0])), "{woken:?}");
+    assert_eq!(scene.door().post("/api/agents/wake", &wake).body, woken.body);
+    scene.wait_seat(0, "alive");
+    scene.end_session();
+    scene.wait_seat(0, "sleeping");
+    assert_eq!(scene.door().post("/api/agents/wake", &wake).body, woken.body, "it is not woken a second time");
+    assert_eq!((counted(&scene, "seats_waking"), &scene.seat(0)["status"]), (1, &json!("sleeping")));
+    assert_eq!(scene.door().get("/api/health").json()["sessionActive"], false, "and no session was opened");
+    // The same by the command line.
+    let script = with["script"].as_str().unwrap();
+    let commands: [&[&str]; 2] = [
+        &["summon", "1", "--id", "s-2", "--script", script, "--json"],
+        &["wake", "0", "--id", "w-2", "--script", script, "--json"],
+    ];
+    for command in commands {
+        let first = scene.shop.grounds.run(command).good();
+        assert_eq!(scene.shop.grounds.run(command).good(), first, "{command:?}");
+    }
+    assert_eq!((counted(&scene, "seats_summoned"), counted(&scene, "seats_waking")), (2, 2));
 }

@@ -1,17 +1,30 @@
 //! The inbox files of a team: messages to agents, and their answers.
 
-use super::scene::Scene;
+use super::scene::{Scene, registered};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
+/// Nothing that is unread is passed on while a test runs, unless the test says so.
+const UNREAD_MS: u64 = 3_600_000;
+
+/// The file is looked at once an hour: only what is noticed by the watch counts.
 fn scene() -> (Scene, PathBuf, tempfile::TempDir) {
     let teams = tempfile::tempdir().unwrap();
     let inboxes = teams.path().join("crew/inboxes");
     std::fs::create_dir_all(&inboxes).unwrap();
     // Written before anybody has looked.
     write(&inboxes.join("ada.json"), &[entry("lyra", "early")]);
-    let settings = format!("mode = 'lead'\nhuman = 'ada'\nteam = 'crew'\nteams = '{}'", teams.path().display());
+    let settings = format!(
+        "mode = 'lead'\nhuman = 'ada'\nteam = 'crew'\nteams = '{}'\nlook_ms = 3600000\nunread_ms = {UNREAD_MS}",
+        teams.path().display()
+    );
     (Scene::with(&settings), inboxes, teams)
+}
+
+/// A daemon for which every message was unread for long enough.
+fn restart_when_all_is_due(scene: &mut Scene) {
+    scene.set("unread_ms", 1);
+    scene.shop.restart();
 }
 
 fn entry(from: &str, text: &str) -> Value {
@@ -20,6 +33,10 @@ fn entry(from: &str, text: &str) -> Value {
 
 fn write(path: &Path, entries: &[Value]) {
     std::fs::write(path, json!(entries).to_string()).unwrap();
+}
+
+fn entries(path: &Path) -> Vec<Value> {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 fn replies(scene: &Scene) -> Vec<String> {
@@ -115,13 +132,128 @@ fn a_message_that_a_killed_daemon_could_not_write_is_brought_by_the_next_one() {
         scene.shop.restart();
         // It answers when what was left is brought.
         scene.seats();
-        let sent: Value = serde_json::from_str(&std::fs::read_to_string(inboxes.join("lyra.json")).unwrap()).unwrap();
-        assert_eq!((sent.as_array().unwrap().len(), &sent[0]["text"]), (1, &json!("hello")), "{sent}");
-        let left = std::fs::read_dir(scene.shop.grounds.data().join("team-outbox")).unwrap().count();
-        assert_eq!(left, 0, "what was brought is over");
+        let sent = entries(&inboxes.join("lyra.json"));
+        assert_eq!((sent.len(), &sent[0]["text"]), (1, &json!("hello")), "{sent:?}");
         scene.shop.kill_daemon();
     }
+    // She reads it, and it is over.
+    let mut read = entries(&inboxes.join("lyra.json"));
+    read[0]["read"] = json!(true);
+    write(&inboxes.join("lyra.json"), &read);
+    restart_when_all_is_due(&mut scene);
+    no_longer_pending(&scene);
+    assert!(routed(&scene).is_empty(), "the lead was not asked");
+    assert_eq!(entries(&inboxes.join("lyra.json")), read);
+}
+
+/// Waits until no message is on its way.
+fn no_longer_pending(scene: &Scene) {
+    let folder = scene.shop.grounds.data().join("team-outbox");
+    scene.wait_until("nothing is pending", || (std::fs::read_dir(&folder).unwrap().count() == 0).then_some(()));
+}
+
+/// What the lead was asked to pass on.
+fn routed(scene: &Scene) -> Vec<String> {
+    let lead = scene.seats()["lead"].as_str().unwrap().to_owned();
+    let told = scene.door().history(&lead).into_iter().filter(|it| it["kind"] == "user");
+    let told = told.map(|it| it["content"].as_str().unwrap().to_owned());
+    told.filter(|text| text.starts_with("[ROUTE TO AGENT")).collect()
+}
+
+/// The agent does not read its inbox. Nobody waits for ever: the lead passes the message on, and nothing is said twice.
+#[test]
+fn a_message_that_stays_unread_goes_through_the_lead() {
+    let (mut scene, inboxes, _teams) = scene();
+    scene.start_lead_with_lyra(&[
+        json!("turn"),
+        json!({ "text": "She says hello." }),
+        json!("turn"),
+        json!({ "text": "She is well." }),
+        json!("turn"),
+        json!({ "text": "She is tired." }),
+    ]);
+    let lyra = inboxes.join("lyra.json");
+    scene.send(&json!({ "message": "first", "targetAgent": "Lyra" }));
+    let mut read = entries(&lyra);
+    assert_eq!(read.len(), 1);
+    read[0]["read"] = json!(true);
+    write(&lyra, &read);
+    scene.shop.kill_daemon();
+    restart_when_all_is_due(&mut scene);
+    no_longer_pending(&scene);
+    assert!(routed(&scene).is_empty(), "she has read it");
+    scene.shop.kill_daemon();
+    scene.set("unread_ms", UNREAD_MS);
     scene.shop.restart();
+    scene.send(&json!({ "message": "hello", "targetAgent": "Lyra" }));
+    scene.send(&json!({ "message": "how are you?", "targetAgent": "Lyra" }));
+    // The daemon is killed meanwhile.
+    scene.shop.kill_daemon();
+    restart_when_all_is_due(&mut scene);
+    scene.shop.wait("the answers", |event| event["content"] == "She is well.");
+    assert_eq!(routed(&scene), ["[ROUTE TO AGENT: Lyra]\n\nhello", "[ROUTE TO AGENT: Lyra]\n\nhow are you?"]);
+    assert_eq!(entries(&lyra), read, "what the lead passes on is no longer in the inbox");
+    no_longer_pending(&scene);
+    // The next one goes through the lead at once.
+    scene.send(&json!({ "message": "and now?", "targetAgent": "Lyra" }));
+    scene.shop.wait("the answer", |event| event["content"] == "She is tired.");
+    assert_eq!(entries(&lyra), read);
+    let thread = scene.door().get("/api/agents/Lyra/thread").json();
+    let lines: Vec<&str> =
+        thread["messages"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap()).collect();
+    let said = ["first", "hello", "how are you?", "She says hello.", "She is well.", "and now?", "She is tired."];
+    assert_eq!(lines, said, "each once");
+    let events =
+        scene.dialect("?dialect=julian&after=-1", None, |event| event["content"][0]["text"] == "She is tired.");
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((of("user_message"), of("agent_message")), (4, 4), "each once, and the reply from before: {events:?}");
+}
+
+/// Another program holds the lock for longer than we wait for it. The message is said once, and comes when the lock is free.
+#[test]
+fn a_lock_that_is_held_for_long_doubles_nothing() {
+    let (scene, inboxes, _teams) = scene();
+    scene.start_lead_with_lyra(&[]);
+    let lock = inboxes.join("lyra.json.lock");
+    std::fs::create_dir(&lock).unwrap();
+    // It is in use: its time is renewed, as the CLI does it.
+    let held = std::fs::File::open(&lock).unwrap();
+    held.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(3_600)).unwrap();
+    scene.send(&json!({ "message": "hello", "targetAgent": "Lyra" }));
+    assert!(!inboxes.join("lyra.json").exists());
+    std::fs::remove_dir(&lock).unwrap();
+    let sent = scene
+        .wait_until("the message", || inboxes.join("lyra.json").exists().then(|| entries(&inboxes.join("lyra.json"))));
+    assert_eq!((sent.len(), &sent[0]["text"]), (1, &json!("hello")), "{sent:?}");
+    assert!(routed(&scene).is_empty());
+    let said = scene
+        .shop
+        .events()
+        .iter()
+        .filter(|event| event["type"] == "message_added" && event["content"] == "hello")
+        .count();
+    assert_eq!(said, 1);
+}
+
+/// The human's inbox is not that of an agent of the same name.
+#[test]
+fn an_agent_that_is_called_like_the_human_has_its_own_words() {
+    let (scene, inboxes, _teams) = scene();
+    scene.shop.wait("the reply from before", |event| event["type"] == "inbox_reply_taken" && event["text"] == "early");
+    scene.start_lead(&[
+        json!({ "text": registered(0, "Ada") }),
+        json!("turn"),
+        json!({ "text": "The other Ada is well." }),
+    ]);
+    scene.wait_seat(0, "alive");
+    let before = entries(&inboxes.join("ada.json"));
+    scene.send(&json!({ "message": "how are you?", "targetAgent": "Ada" }));
+    scene.shop.wait("the answer", |event| event["content"] == "The other Ada is well.");
+    assert_eq!(routed(&scene), ["[ROUTE TO AGENT: Ada]\n\nhow are you?"]);
+    assert_eq!(entries(&inboxes.join("ada.json")), before, "nobody writes to the human in the human's name");
+    assert_eq!(replies(&scene).len(), 2, "no echo: {:?}", replies(&scene));
+    let told = scene.told_at_the_next_wake();
+    assert!(told.contains("[ada (the human)]: how are you?\n[Ada]: The other Ada is well."), "{told}");
 }
 
 /// A team of the same name is made anew: its folder is another one, and is watched like the first.
@@ -131,11 +263,67 @@ fn a_folder_that_is_made_anew_is_watched_again() {
     scene.shop.wait("the reply from before", |event| event["type"] == "inbox_reply_taken" && event["text"] == "early");
     let ada = inboxes.join("ada.json");
     for round in ["one", "two"] {
-        std::fs::remove_dir_all(&inboxes).unwrap();
-        std::fs::create_dir(&inboxes).unwrap();
+        // With the folder of the team, or without.
+        let gone = if round == "one" { &inboxes } else { inboxes.parent().unwrap() };
+        std::fs::remove_dir_all(gone).unwrap();
+        std::fs::create_dir_all(&inboxes).unwrap();
         scene.wait_until("the human's inbox", || ada.exists().then_some(()));
         write(&ada, &[entry("lyra", "early"), entry("lyra", round)]);
         scene.shop.wait(round, |event| event["type"] == "inbox_reply_taken" && event["text"] == round);
     }
     assert_eq!(replies(&scene), ["early", "one", "two"], "each once");
+}
+
+/// A message that nobody has read is in the memory of the agent when it is woken. So the inbox does not bring it a second time, and the
+/// lead is not asked to pass it on.
+#[test]
+fn a_message_that_a_wake_has_told_does_not_come_again() {
+    let (mut scene, inboxes, _teams) = scene();
+    let asleep = json!({ "text": super::scene::status(&[]) });
+    let awake = json!({ "text": super::scene::status(&[(0, "alive")]) });
+    scene.start_lead_with_lyra(&[json!("turn"), asleep, json!("turn"), awake]);
+    let lyra = inboxes.join("lyra.json");
+    scene.send(&json!({ "message": "do you like the sea?", "targetAgent": "Lyra" }));
+    let foreign = json!({ "from": "kael", "text": "mine stays", "timestamp": "t", "read": false });
+    let both: Vec<Value> = entries(&lyra).into_iter().chain([foreign.clone()]).collect();
+    write(&lyra, &both);
+    scene.send(&json!({ "message": "let them sleep" }));
+    scene.wait_seat(0, "sleeping");
+    scene.wake(None);
+    let woken = scene.shop.wait("the wake", |event| {
+        event["content"].as_str().is_some_and(|content| content.starts_with("[WAKE AGENTS]"))
+    });
+    let told = woken["content"].as_str().unwrap();
+    assert!(told.contains("[ada]: do you like the sea?"), "{told}");
+    assert_eq!(entries(&lyra), [foreign], "her next process reads this file");
+    scene.wait_seat(0, "alive");
+    // Her next messages come as usual.
+    scene.send(&json!({ "message": "good morning", "targetAgent": "Lyra" }));
+    assert_eq!(entries(&lyra)[1]["text"], "good morning");
+    scene.shop.kill_daemon();
+    restart_when_all_is_due(&mut scene);
+    no_longer_pending(&scene);
+    assert_eq!(routed(&scene), ["[ROUTE TO AGENT: Lyra]\n\ngood morning"], "only what the wake has not told");
+}
+
+/// The lock of the file is held while the message is taken out of it. The lead is not asked before that is done: the agent would hear
+/// the message twice.
+#[test]
+fn a_message_is_passed_on_only_when_it_is_out_of_the_inbox() {
+    let (mut scene, inboxes, _teams) = scene();
+    scene.start_lead_with_lyra(&[json!("turn"), json!({ "text": "She says hello." })]);
+    scene.send(&json!({ "message": "hello", "targetAgent": "Lyra" }));
+    let lock = inboxes.join("lyra.json.lock");
+    std::fs::create_dir(&lock).unwrap();
+    let held = std::fs::File::open(&lock).unwrap();
+    held.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(3_600)).unwrap();
+    scene.shop.kill_daemon();
+    restart_when_all_is_due(&mut scene);
+    // It has tried twice.
+    let tries = |scene: &Scene| scene.shop.grounds.said().matches("cannot be asked to pass a message on").count();
+    scene.wait_until("two tries", || (tries(&scene) >= 2 || !routed(&scene).is_empty()).then_some(()));
+    assert!(routed(&scene).is_empty(), "the inbox still has it: {:?}", entries(&inboxes.join("lyra.json")));
+    std::fs::remove_dir(&lock).unwrap();
+    scene.shop.wait("the answer", |event| event["content"] == "She says hello.");
+    assert!(entries(&inboxes.join("lyra.json")).is_empty());
 }

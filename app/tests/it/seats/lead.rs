@@ -1,6 +1,6 @@
 //! A lead manages the seats and reports by markers.
 
-use super::scene::{Scene, registered, soul, status, types};
+use super::scene::{LONG_GRACE_MS, Scene, registered, soul, status, types};
 use serde_json::{Value, json};
 
 #[test]
@@ -229,13 +229,7 @@ fn an_agent_that_the_lead_brings_unsummoned_is_remembered() {
     scene.send(&json!({ "message": "what do you like?", "targetAgent": "Lyra" }));
     scene.shop.wait("the answer", |event| event["content"] == "Lyra likes the sea.");
     assert_eq!(thread(&scene, "Lyra"), ["what do you like?", "Lyra likes the sea."]);
-    scene.end_session();
-    scene.shop.wait("the end", |event| event["type"] == "session_ended");
-    scene.wake(None);
-    let woken = scene.shop.wait("the wake", |event| {
-        event["content"].as_str().is_some_and(|content| content.starts_with("[WAKE AGENTS]"))
-    });
-    let told = woken["content"].as_str().unwrap();
+    let told = scene.told_at_the_next_wake();
     assert!(told.contains("[ada]: what do you like?\n[Lyra]: Lyra likes the sea."), "{told}");
     assert_eq!(scene.seat(3)["agent"], seat["agent"], "the same one");
 }
@@ -263,13 +257,14 @@ fn the_session_of_a_team_ends_when_its_lead_crashes() {
 /// The old process does not want to leave. There is one lead all the same, and it hears what is said meanwhile.
 #[test]
 fn a_quick_restart_has_one_lead() {
-    let scene = Scene::of("harness = 'scripted'\nstop_grace_ms = 1000\n[seats]\n");
+    let scene = Scene::of(&format!("harness = 'scripted'\nstop_grace_ms = {LONG_GRACE_MS}\n[seats]\n"));
     scene.start_lead(&[json!({ "hang": { "ignore_sigterm": true } })]);
     let lead = scene.seats()["lead"].clone();
-    scene.shop.wait("its process", |event| event["type"] == "run_started" && event["agent"] == lead);
+    scene.wait_hanging(lead.as_str().unwrap());
     scene.end_session();
     scene.start_lead(&[json!({ "text": "Good morning again." })]);
     scene.send(&json!({ "message": "are you there?" }));
+    scene.shop.kill_process(lead.as_str().unwrap());
     scene.shop.wait("the answer", |event| event["content"] == "You said: are you there?");
     assert_eq!(scene.seats()["lead"], lead);
     let agents = scene.door().get("/api/agents").json();

@@ -105,7 +105,7 @@ fn an_agent_of_the_leads_team_gets_no_process_of_ours() {
     let told: Vec<&str> =
         history.iter().filter(|it| it["kind"] == "user").map(|it| it["content"].as_str().unwrap()).collect();
     assert!(told[0].contains("Create your team with the name `hatchery-"), "{}", told[0]);
-    assert!(told[0].contains("by a message to `ada`"), "{}", told[0]);
+    assert!(told[0].contains("send messages for the person to `ada`"), "{}", told[0]);
     assert_eq!(told[2..], ["[ROUTE TO AGENT: Lyra]\n\nhello", "[ROUTE TO AGENT: Lyra]\n\nhow are you?"]);
     // The thread of the agent has both, although the words went through the lead.
     let thread = must(&scene, &["thread", "Lyra"]);
@@ -113,12 +113,6 @@ fn an_agent_of_the_leads_team_gets_no_process_of_ours() {
         assert!(thread.contains(line), "{line}: {thread}");
     }
     // What was passed on is part of the memory of the next one.
-    scene.end_session();
-    scene.shop.wait("the end", |event| event["type"] == "session_ended");
-    scene.wake(None);
-    let woken = scene.shop.wait("the wake", |event| {
-        event["content"].as_str().is_some_and(|content| content.starts_with("[WAKE AGENTS]"))
-    });
-    let told = woken["content"].as_str().unwrap();
+    let told = scene.told_at_the_next_wake();
     assert!(told.contains("[ada]: hello\n[Lyra]: Lyra says hello back."), "{told}");
 }

@@ -9,6 +9,9 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// For a process that does not want to leave: longer than a test waits, so that the test ends the process itself.
+pub const LONG_GRACE_MS: u64 = 600_000;
+
 pub struct Scene {
     pub shop: Workshop,
     scripts: PathBuf,
@@ -25,6 +28,16 @@ impl Scene {
         let scripts = shop.grounds.path().join("scripts");
         std::fs::create_dir(&scripts).unwrap();
         Self { shop, scripts }
+    }
+
+    /// Another value of a setting, for the next daemon.
+    pub fn set(&self, key: &str, value: u64) {
+        let path = self.shop.grounds.path().join("hatchery.toml");
+        let settings = std::fs::read_to_string(&path).unwrap();
+        let is_it = |line: &str| line.split('=').next().is_some_and(|own| own.trim() == key);
+        let lines =
+            settings.lines().map(|line| if is_it(line) { format!("{key} = {value}\n") } else { format!("{line}\n") });
+        std::fs::write(&path, lines.collect::<String>()).unwrap();
     }
 
     pub fn door(&self) -> Door {
@@ -76,6 +89,29 @@ impl Scene {
         self.wait_seat(0, "alive");
     }
 
+    /// Seats 0, 1 and so on hatch with these names.
+    pub fn summon_named(&self, names: &[&str]) {
+        let seats: Vec<u64> = (0..).take(names.len()).collect();
+        for (seat, name) in seats.iter().zip(names) {
+            self.registers(*seat, name);
+        }
+        self.summon(&seats);
+        for seat in seats {
+            self.wait_seat(seat, "alive");
+        }
+    }
+
+    /// Ends the session and wakes all. What the lead is told then.
+    pub fn told_at_the_next_wake(&self) -> String {
+        self.end_session();
+        self.shop.wait("the end", |event| event["type"] == "session_ended");
+        self.wake(None);
+        let woken = self.shop.wait("the wake", |event| {
+            event["content"].as_str().is_some_and(|content| content.starts_with("[WAKE AGENTS]"))
+        });
+        woken["content"].as_str().unwrap().to_owned()
+    }
+
     pub fn send(&self, body: &Value) {
         let said = self.door().post("/api/send", body);
         assert_eq!(said.status, 202, "{said:?}");
@@ -116,6 +152,14 @@ impl Scene {
             assert!(Instant::now() < deadline, "{what}: {}\n{:#?}", self.seats(), self.shop.events().last());
             std::thread::sleep(LOOK_AGAIN);
         }
+    }
+
+    /// Waits until the first process of an agent hangs, and hears no request to end.
+    #[track_caller]
+    pub fn wait_hanging(&self, agent: &str) {
+        let spool = self.shop.folder(agent, 1, 1).join("stdout.jsonl");
+        let hangs = || std::fs::read_to_string(&spool).is_ok_and(|said| said.contains("\"status\":\"hanging\""));
+        self.wait_until("it hangs", || hangs().then_some(()));
     }
 
     /// What a seat's agent was told first in its last session.

@@ -88,6 +88,88 @@ fn a_file_that_does_not_parse_is_set_aside_and_never_overwritten() {
 }
 
 #[test]
+fn a_damaged_file_is_told_when_the_change_itself_is_refused() {
+    let grounds = Grounds::new();
+    write_state(&grounds, "{\"buildRun\": {\"runId\": \"precio");
+    let ran = grounds.run(&["build", "chunk", "1", "start"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("no build run") && ran.stderr.contains("state.json cannot be read"), "{ran:?}");
+    assert_eq!(beside(&grounds, "state.json"), ["state.json"], "a refused change changes nothing");
+}
+
+#[test]
+fn a_link_in_the_place_of_the_file_is_left_alone() {
+    let grounds = Grounds::new();
+    fs::create_dir_all(grounds.path().join(".fctry")).unwrap();
+    let (link, target) = (grounds.path().join(".fctry/state.json"), grounds.path().join("elsewhere.json"));
+    fs::write(&target, r#"{"a":1}"#).unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let ran = grounds.run(&["state", "set", "a", "2"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("symbolic link"), "{ran:?}");
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(&target).unwrap(), r#"{"a":1}"#);
+    assert_eq!(grounds.run(&["state", "get", "a"]).good(), "1\n", "a link is read");
+}
+
+#[test]
+fn an_event_that_is_appended_again_counts_once() {
+    let grounds = Grounds::new();
+    for _ in 0..2 {
+        grounds.run(&["state", "append", "buildEvents", r#"{"kind":"chunk-started","id":"e1"}"#]).good();
+    }
+    let timed = r#"{"timestamp":"2026-02-17T14:30:00Z","summary":"x"}"#;
+    for _ in 0..2 {
+        grounds.run(&["state", "event", "context-compacted", timed]).good();
+    }
+    assert_eq!(state(&grounds)["buildEvents"].as_array().unwrap().len(), 2, "{}", state(&grounds));
+}
+
+#[test]
+fn a_step_cannot_be_completed_around_its_prerequisites() {
+    let grounds = Grounds::new();
+    grounds.run(&["state", "command", "start", "evolve"]).good();
+    for name in ["Spec Writer", "spec_writer", "SPEC-WRITER", "specwriter", "executor", "State Owner"] {
+        for action in ["start", "done"] {
+            let ran = grounds.run(&["state", "step", action, name]);
+            assert_eq!(ran.code, Some(2), "{name}: {ran:?}");
+            assert!(ran.stderr.contains("did you mean"), "{name}: {ran:?}");
+        }
+    }
+    let asked = grounds.run(&["state", "step", "done", "spec-writer"]);
+    assert_eq!(asked.code, Some(5), "{asked:?}");
+    assert!(asked.stderr.starts_with("Workflow error: Interviewer and Scenario Crafter must run"), "{asked:?}");
+    assert_eq!(state(&grounds)["completedSteps"], json!([]));
+    grounds.run(&["state", "step", "start", "spec-writer", "--choose", "skip"]).good();
+    grounds.run(&["state", "step", "done", "spec-writer"]).good();
+    assert_eq!(state(&grounds)["completedSteps"], json!(["spec-writer"]));
+    grounds.run(&["state", "step", "done", "scenario-crafter", "--choose", "skip"]).good();
+    assert_eq!(state(&grounds)["skippedSteps"][1]["step"], "scenario-crafter");
+    let aborted = grounds.run(&["state", "step", "start", "interviewer", "--choose", "abort"]);
+    assert_eq!(aborted.code, Some(1), "what was asked for is not done: {aborted:?}");
+    assert_eq!(state(&grounds)["currentCommand"], Value::Null);
+}
+
+#[test]
+fn a_completed_run_is_cleared_and_a_paused_one_starts_no_chunk() {
+    let grounds = Grounds::new();
+    let plan = r#"{"chunks":[{"name":"one","attempt":3,"startedAt":"x","completedAt":"y","specVersionAtBuild":"0","kept":1}]}"#;
+    grounds.run(&["build", "plan", plan]).good();
+    let chunk = &state(&grounds)["buildRun"]["chunks"][0];
+    let expected = json!({ "id": 1, "name": "one", "status": "planned", "kept": 1, "sections": [], "scenarios": [], "dependsOn": [] });
+    assert_eq!(chunk, &expected, "a plan has no past");
+    grounds.run(&["build", "pause"]).good();
+    let paused = grounds.run(&["build", "chunk", "1", "start"]);
+    assert!(paused.code == Some(1) && paused.stderr.contains("is paused"), "{paused:?}");
+    grounds.run(&["build", "resume", "--choose", "resume"]).good();
+    grounds.run(&["build", "chunk", "1", "start"]).good();
+    let last = grounds.run(&["build", "chunk", "1", "done"]);
+    assert!(last.stderr.contains("is completed"), "{last:?}");
+    assert_eq!(last.good(), "completed\n");
+    assert_eq!((&state(&grounds)["buildRun"], &state(&grounds)["chunkProgress"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
 fn what_is_no_plain_file_is_refused() {
     let grounds = Grounds::new();
     fs::create_dir_all(grounds.path().join(".fctry/state.json")).unwrap();
@@ -231,7 +313,7 @@ fn a_build_is_of_the_version_that_is_registered() {
     let grounds = Grounds::new();
     write_state(&grounds, r#"{"specVersion":"3.0"}"#);
     fs::write(grounds.path().join(".fctry/config.json"), r#"{"versions":{"spec":{"current":"3.1"}}}"#).unwrap();
-    grounds.run(&["build", "plan", r#"{"chunks":[{"name":"one"},{"name":"two"}]}"#]).good();
+    grounds.run(&["build", "plan", r#"{"chunks":[{"name":"one"},{"name":"two"},{"name":"three"}]}"#]).good();
     grounds.run(&["build", "chunk", "1", "start"]).good();
     grounds.run(&["build", "chunk", "1", "done"]).good();
     let run = &state(&grounds)["buildRun"];

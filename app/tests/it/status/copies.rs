@@ -1,6 +1,7 @@
 //! Files that are missing, damaged or old copies: nothing that the log has is lost by them.
 
 use crate::support::daemon::{Grounds, wait_until};
+use hatchery::shared_file::FolderLock;
 use hatchery::state_file::StatusFolder;
 use serde_json::{Value, json};
 use std::fs;
@@ -162,4 +163,74 @@ fn a_file_that_is_older_than_the_log_is_no_edit() {
     let daemon = grounds.up();
     assert_eq!(daemon.door.get("/api/state?path=n").json()["value"], 3, "what was answered stays");
     wait_until("the file follows", || state(&folder)["n"] == 3);
+}
+
+/// The first daemon is killed after the file and before the copy, the second after the announcement and before the file.
+#[test]
+fn two_daemons_that_are_killed_at_bad_moments_lose_nothing() {
+    let grounds = Grounds::new();
+    let folder = StatusFolder::of(grounds.path());
+    let copies = grounds.data().join("shown");
+    let daemon = grounds.up();
+    let set = |value: u64| daemon.door.post("/api/state", &json!({ "set": { "path": "n", "value": value } })).json();
+    set(1);
+    let copy = fs::read(copies.join("state.json")).unwrap();
+    set(2);
+    daemon.kill();
+    fs::write(copies.join("state.json"), copy).unwrap();
+    let daemon = grounds.up();
+    assert_eq!(daemon.door.get("/api/state?path=n").json()["value"], 2);
+    // The file cannot be written, so the log is ahead of it.
+    let lock = FolderLock::acquire(folder.path()).unwrap();
+    let answer = daemon.door.post("/api/state?wait=log", &json!({ "set": { "path": "n", "value": 3 } }));
+    assert_eq!(answer.json()["value"], 3);
+    daemon.kill();
+    drop(lock);
+    fs::write(copies.join("state.json.announced"), "another content").unwrap();
+    let daemon = grounds.up();
+    assert_eq!(daemon.door.get("/api/state?path=n").json()["value"], 3);
+}
+
+/// An edit is in the log, and the daemon is killed before it can note that.
+#[test]
+fn an_edit_is_taken_once_whatever_was_answered_after_it() {
+    let grounds = Grounds::new();
+    let folder = StatusFolder::of(grounds.path());
+    let copies = grounds.data().join("shown");
+    let daemon = grounds.up();
+    grounds.run(&["state", "set", "n", "1"]).good();
+    let read = |name: &str| fs::read(copies.join(name)).unwrap();
+    let kept = ["state.json", "state.json.signature"].map(|name| (name, read(name)));
+    let mut edited = state(&folder);
+    edited["n"] = json!(5);
+    fs::write(folder.state_file(), edited.to_string()).unwrap();
+    wait_until("the edit is taken", || daemon.door.get("/api/state?path=n").json()["value"] == 5);
+    let lock = FolderLock::acquire(folder.path()).unwrap();
+    daemon.door.post("/api/state?wait=log", &json!({ "increment": { "path": "n" } }));
+    daemon.kill();
+    drop(lock);
+    for (name, content) in kept {
+        fs::write(copies.join(name), content).unwrap();
+    }
+    let daemon = grounds.up();
+    assert_eq!(daemon.door.get("/api/state?path=n").json()["value"], 6);
+}
+
+/// A command is stopped between its look for a daemon and its change. A daemon that starts meanwhile must not count before that change.
+#[test]
+fn a_change_waits_for_a_command_that_began_before_the_daemon() {
+    let grounds = Grounds::new();
+    let folder = StatusFolder::of(grounds.path());
+    grounds.run(&["state", "set", "n", "1"]).good();
+    let lock = FolderLock::acquire(folder.path()).unwrap();
+    let daemon = grounds.up();
+    let count = || daemon.door.post("/api/state?wait=log", &json!({ "increment": { "path": "n" } }));
+    let refused = count();
+    assert_eq!((refused.status, refused.error().0.as_str()), (503, "status_files_held"));
+    let mut changed = state(&folder);
+    changed["n"] = json!(2);
+    fs::write(folder.state_file(), changed.to_string()).unwrap();
+    drop(lock);
+    wait_until("changes are taken again", || count().status == 200);
+    assert_eq!(daemon.door.get("/api/state?path=n").json()["value"], 3);
 }

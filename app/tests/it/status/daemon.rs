@@ -68,6 +68,40 @@ fn an_event_that_is_posted_again_counts_once() {
     assert_eq!(status["contextHealth"]["isolationMode"], "subagent");
 }
 
+/// A viewer of builds that runs beside the writer of the file stores what it is told, too.
+#[test]
+fn events_are_stored_once_by_their_own_project_and_none_is_dropped() {
+    const EVENTS: usize = 150;
+    let shops = [Grounds::new(), Grounds::new()];
+    let daemons = [shops[0].up(), shops[1].up()];
+    let id = |shop: usize, number: usize| format!("event-{shop}-{number}");
+    for number in 0..EVENTS {
+        for (shop, daemon) in daemons.iter().enumerate() {
+            let event = json!({ "kind": "chunk-started", "id": id(shop, number), "chunk": number });
+            assert_eq!(daemon.door.post("/api/build-events", &event).json()["changed"], true);
+        }
+    }
+    for (shop, daemon) in daemons.iter().enumerate() {
+        // The same in the file, and three that are new: an unknown kind, a time that is a number, and one id twice.
+        let mut state = file(&shops[shop]);
+        let events = state["buildEvents"].as_array_mut().unwrap();
+        events.push(json!({ "kind": "chunk-started", "id": id(shop, 3), "chunk": 3 }));
+        events.push(json!({ "kind": "Unheard of!", "id": "odd" }));
+        events.push(json!({ "kind": "chunk-started", "id": "numbered", "timestamp": 1_708_012_345_678_u64 }));
+        events.push(json!({ "kind": "chunk-started", "id": "numbered", "timestamp": 1_708_012_345_678_u64 }));
+        fs::write(StatusFolder::of(shops[shop].path()).state_file(), state.to_string()).unwrap();
+        let expected: Vec<String> =
+            (0..EVENTS).map(|number| id(shop, number)).chain(["odd".to_owned(), "numbered".to_owned()]).collect();
+        wait_until("all are there, each once, in order", || ids(&file(&shops[shop])["buildEvents"]) == expected);
+        let again = json!({ "kind": "chunk-started", "id": "numbered" });
+        assert_eq!(daemon.door.post("/api/build-events", &again).json()["changed"], false);
+        let log = daemon.door.log();
+        let recorded = |id: &str| log.iter().filter(|line| line.contains(&format!("\"build_event\":\"{id}\""))).count();
+        assert!(expected.iter().all(|id| recorded(id) == 1), "each is in the log once");
+        assert_eq!(recorded(&id(1 - shop, 0)), 0, "and none of the other project");
+    }
+}
+
 #[test]
 fn requests_and_commands_count_up_together() {
     let grounds = Grounds::new();
@@ -269,4 +303,59 @@ fn too_many_fields_are_counted_as_fields() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("has 1000 fields already, and 1000 is the most"), "{refused:?}");
     grounds.run(&["state", "set", "f7", "70"]).good();
+}
+
+/// A run whose first chunk was built from a section that has changed since.
+fn outdated(grounds: &Grounds) {
+    fs::create_dir_all(grounds.path().join(".fctry")).unwrap();
+    let write =
+        |text: &str| fs::write(grounds.path().join(".fctry/spec.md"), format!("# A\n## 1 A {{#a}}\n{text}\n")).unwrap();
+    write("old");
+    grounds.run(&["build", "plan", r##"{"chunks":[{"name":"one","sections":["#a"]},{"name":"two"}]}"##]).good();
+    grounds.run(&["build", "chunk", "1", "start"]).good();
+    grounds.run(&["build", "chunk", "1", "done"]).good();
+    write("new");
+}
+
+#[test]
+fn a_build_is_resumed_over_http_by_the_same_rules() {
+    let grounds = Grounds::new();
+    outdated(&grounds);
+    let daemon = grounds.up();
+    let shown = daemon.door.get("/api/build-resume").json();
+    assert_eq!((&shown["completed"], &shown["outdated"], &shown["remaining"]), (&json!([1]), &json!([1]), &json!([2])));
+    let resume = |given: Value| daemon.door.post("/api/state", &json!({ "resume_build": given }));
+    let refused = resume(json!({}));
+    assert_eq!((refused.status, refused.error().0.as_str()), (409, "chunks_outdated"));
+    let message = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.ends_with(": 1"), "{message}");
+    let status = || daemon.door.get("/api/state?path=buildRun.chunks[0].status").json()["value"].clone();
+    assert_eq!(resume(json!({ "changed": "keep" })).status, 200);
+    assert_eq!(status(), "completed");
+    assert_eq!(resume(json!({ "changed": "rebuild" })).status, 200);
+    assert_eq!(status(), "planned");
+    // What is built now is compared with the spec of now.
+    for action in ["start", "complete"] {
+        let moved = json!({ "move_chunk": { "chunk": 1, "action": action } });
+        assert_eq!(daemon.door.post("/api/state", &moved).status, 200);
+    }
+    assert_eq!(daemon.door.get("/api/build-resume").json()["outdated"], json!([]));
+    grounds.run(&["down"]).good();
+    let cli = grounds.run(&["build", "resume", "--json", "--choose", "cancel"]).good();
+    assert_eq!(serde_json::from_str::<Value>(&cli).unwrap()["outdated"], json!([]), "{cli}");
+}
+
+#[test]
+fn a_build_is_resumed_with_tools_by_the_same_rules() {
+    let grounds = Grounds::new();
+    outdated(&grounds);
+    let daemon = grounds.up();
+    let mut tools = crate::support::mcp::Tools::start(&grounds, &daemon.door.root());
+    let shown = tools.call("change-build", json!({ "action": "show" })).good();
+    assert_eq!((&shown["completed"], &shown["outdated"]), (&json!([1]), &json!([1])), "{shown}");
+    let refused = tools.call("change-build", json!({ "action": "resume" })).bad();
+    assert!(refused.contains("chunk") && refused.contains("changed"), "{refused}");
+    tools.call("change-build", json!({ "action": "resume", "rebuild": [1] })).good();
+    let status = tools.call("get-state", json!({ "path": "buildRun.chunks[0].status" })).good();
+    assert_eq!(status["value"], "planned");
 }

@@ -146,6 +146,44 @@ fn what_was_told_of_a_quest_stays_when_it_goes_on_and_when_the_next_begins() {
 }
 
 #[test]
+fn a_chunk_of_a_quest_keeps_the_version_of_the_spec_that_it_was_built_from() {
+    let mut shop = Workshop::with(SHORT, Vec::new());
+    let folder = take_part(&shop);
+    let register = |version: &str| {
+        let config = json!({ "versions": { "spec": { "current": version } } });
+        fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+    };
+    register("1.2");
+    wait_until("the version is known", || state(&folder)["specVersion"] == "1.2");
+    let (first, second) = (shop.gate(), shop.gate());
+    let book = shop
+        .playbook()
+        .play("a.codeweaver", &[done("a")])
+        .play("b.codeweaver", &[first.pass(), done("b")])
+        .play("c.codeweaver", &[second.pass(), done("c")]);
+    shop.new_quest(&book, json!({ "steps": [step("a", &[]), step("b", &["a"]), step("c", &["b"])] }));
+    wait_until("the first chunk is built", || statuses(&state(&folder)) == ["completed", "active", "planned"]);
+    register("1.3");
+    wait_until("the new version is known", || state(&folder)["specVersion"] == "1.3");
+    first.open();
+    wait_until("the second chunk is built", || statuses(&state(&folder)) == ["completed", "completed", "active"]);
+    let versions = |shown: &Value| {
+        let run = &shown["buildRun"];
+        let built = |chunk: usize| run["chunks"][chunk]["specVersionAtBuild"].clone();
+        [run["plan"]["specVersion"].clone(), built(0), built(1)]
+    };
+    assert_eq!(versions(&state(&folder)), [json!("1.2"), json!("1.2"), json!("1.3")]);
+    let resume = shop.grounds.run(&["build", "resume", "--json", "--choose", "cancel"]).good();
+    assert_eq!(serde_json::from_str::<Value>(&resume).unwrap()["outdated"], json!([1]), "{resume}");
+    shop.kill_daemon();
+    shop.restart();
+    let status = shop.door().get("/api/build-status").json();
+    assert_eq!(versions(&status), [json!("1.2"), json!("1.2"), json!("1.3")], "the log keeps them");
+    second.open();
+    wait_until("the quest is over", || state(&folder)["buildRun"].is_null());
+}
+
+#[test]
 fn a_project_that_takes_no_part_gets_no_files() {
     let shop = Workshop::with(SHORT, Vec::new());
     let book = shop.playbook().play("a.codeweaver", &[done("a")]);

@@ -5,7 +5,7 @@ use crate::support::http::Door;
 use crate::support::random::Random;
 use hatchery::report::Report;
 use hatchery::state_file::StatusFolder;
-use hatchery_core::status::{Document, Edit, Json};
+use hatchery_core::status::{Edit, Json, StatusDocument};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -118,7 +118,7 @@ fn never_torn(folder: &StatusFolder, over: &AtomicBool) -> u64 {
     let mut last = 0;
     while !over.load(Ordering::Relaxed) || looks == 0 {
         let text = fs::read_to_string(folder.state_file()).unwrap();
-        let document = Document::parse(&text).unwrap_or_else(|error| panic!("torn: {error}: {text:?}"));
+        let document = StatusDocument::parse(&text).unwrap_or_else(|error| panic!("torn: {error}: {text:?}"));
         let count = document.get(&"counter.n".parse().unwrap()).unwrap().text().parse().unwrap();
         assert!(count >= last, "the counter went back from {last} to {count}");
         last = count;
@@ -206,7 +206,14 @@ fn a_daemon_that_is_killed_again_and_again_loses_no_increment() {
             let daemon = grounds.up();
             let goal = good.load(Ordering::Relaxed) + 4;
             wait_until("some commands have counted", || good.load(Ordering::Relaxed) >= goal);
-            drop(daemon);
+            // Answers that the file does not show yet.
+            for _ in 0..20 {
+                let answer = daemon.door.post("/api/state?wait=log", &json!({ "increment": { "path": "counter.n" } }));
+                assert_eq!(answer.status, 200, "{answer:?}");
+                tried.fetch_add(1, Ordering::Relaxed);
+                good.fetch_add(1, Ordering::Relaxed);
+            }
+            daemon.kill();
             let goal = good.load(Ordering::Relaxed) + round % 3;
             wait_until("some commands have counted without a daemon", || good.load(Ordering::Relaxed) >= goal);
         }
@@ -217,6 +224,8 @@ fn a_daemon_that_is_killed_again_and_again_loses_no_increment() {
     let _daemon = grounds.up();
     let (count, good, tried) = (counted(&folder), good.into_inner(), tried.into_inner());
     assert!((good..=tried).contains(&count), "{good} of {tried} said that they had counted, and {count} are there");
+    grounds.run(&["down"]).good();
+    nothing_left_behind(&folder);
 }
 
 #[test]

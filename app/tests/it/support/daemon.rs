@@ -3,6 +3,7 @@
 
 use super::http::Door;
 use hatchery::project::Project;
+use hatchery::store::StoreUrl;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -69,6 +70,11 @@ impl Grounds {
 
     pub fn database(&self) -> PathBuf {
         self.data().join("hatchery.db")
+    }
+
+    /// As a daemon makes it: what a test writes into this file is a log of the project's own.
+    pub fn begin_database(&self) {
+        self.project().begin_database(&StoreUrl::Sqlite(self.database())).unwrap();
     }
 
     pub fn project(&self) -> Project {

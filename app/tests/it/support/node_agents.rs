@@ -141,6 +141,19 @@ impl NodeHome {
         Self { folder, way: A::way_to(model) }
     }
 
+    /// Makes the sessions that gemini keeps older than this minute, by the names of their files.
+    pub fn age_sessions_of_gemini(&self) {
+        let projects = self.folder.path().join("home/.gemini/tmp");
+        let chats = fs::read_dir(projects).unwrap().map(|project| project.unwrap().path().join("chats"));
+        let files = chats.filter(|chats| chats.is_dir()).flat_map(|chats| fs::read_dir(chats).unwrap());
+        for file in files.map(|file| file.unwrap().path()) {
+            let name = file.file_name().unwrap().to_str().unwrap();
+            // Such as `session-2026-01-31T09-30-ID.jsonl`.
+            let id = name.rsplit('-').next().unwrap();
+            fs::rename(&file, file.with_file_name(format!("session-2026-01-01T00-00-{id}"))).unwrap();
+        }
+    }
+
     /// Everything that the agent gets of an environment.
     pub fn environment(&self) -> Vec<(String, OsString)> {
         let own: [(&str, OsString); 3] = [

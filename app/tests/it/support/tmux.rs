@@ -10,27 +10,35 @@ use std::time::Instant;
 pub struct Terminal {
     socket: PathBuf,
     project: PathBuf,
+    /// Variables for the program, as a shell reads them.
+    environment: String,
     command: String,
 }
 
 impl Terminal {
     /// Opens a terminal of this size, or says that the test is left out because there is no tmux.
     pub fn open(grounds: &Grounds, size: (u16, u16), test: &str) -> Option<Self> {
-        Self::with(grounds, "tui", size, test)
+        Self::with(grounds, "", "tui", size, test)
     }
 
     /// The same with another command than `hatchery tui`.
     pub fn of_command(grounds: &Grounds, command: &str, test: &str) -> Option<Self> {
-        Self::with(grounds, command, (120, 40), test)
+        Self::with(grounds, "", command, (120, 40), test)
     }
 
-    fn with(grounds: &Grounds, command: &str, size: (u16, u16), test: &str) -> Option<Self> {
+    /// The same with variables for the program, as a shell reads them.
+    pub fn with_environment(grounds: &Grounds, environment: &str, test: &str) -> Option<Self> {
+        Self::with(grounds, environment, "tui", (80, 24), test)
+    }
+
+    fn with(grounds: &Grounds, environment: &str, command: &str, size: (u16, u16), test: &str) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
             eprintln!("SKIPPED {test}: tmux is not installed");
             return None;
         }
         let (socket, project) = (grounds.path().join("tmux"), grounds.path().to_owned());
-        let terminal = Self { socket, project, command: command.to_owned() };
+        let (environment, command) = (environment.to_owned(), command.to_owned());
+        let terminal = Self { socket, project, environment, command };
         terminal.start(size);
         Some(terminal)
     }
@@ -50,7 +58,8 @@ impl Terminal {
             &height.to_string(),
         ]);
         // A shell keeps the window when the program ends, so that its last words can be read.
-        tmux.arg(format!("{PROGRAM} {} --project {}; echo LEFT; cat", self.command, self.project.display()));
+        let (environment, project) = (&self.environment, self.project.display());
+        tmux.arg(format!("{environment} {PROGRAM} {} --project {project}; echo LEFT; cat", self.command));
         tmux.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("TERM", "xterm-256color");
         tmux.env("LANG", "C.UTF-8")
             .env("HOME", self.project.join("home"))

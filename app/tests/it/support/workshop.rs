@@ -5,10 +5,10 @@ use super::daemon::{Daemon, Grounds, LOOK_AGAIN, PATIENCE, wait_for_end};
 use super::follower::Follower;
 use super::http::{Answer, Door};
 use super::runtime;
-use hatchery::clock::SystemClock;
+use hatchery::clock::{Clock, SystemClock};
 use hatchery::engine::{Engine, Options};
 use hatchery::store::{self, StoreUrl};
-use hatchery_core::Command;
+use hatchery_core::{Command, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -26,6 +26,18 @@ pub struct Workshop {
     follower: Follower,
     environment: Vec<(String, OsString)>,
     pub grounds: Grounds,
+}
+
+/// A clock that is ahead.
+#[derive(Debug)]
+struct Later {
+    ms: u64,
+}
+
+impl Clock for Later {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().plus_ms(self.ms)
+    }
 }
 
 impl Workshop {
@@ -64,11 +76,24 @@ impl Workshop {
         self.daemon = Some(daemon);
     }
 
+    pub fn daemon_pid(&self) -> u32 {
+        self.daemon.as_ref().unwrap().pid()
+    }
+
     /// Writes down what follows from a command, as a daemon does that is killed before it can act on it. None may be there.
     pub fn decided(&self, command: Command) {
+        self.decided_at(Arc::new(SystemClock), command);
+    }
+
+    /// Time passes, and what is due then is written down. No test has to wait for it. There may be no daemon.
+    pub fn time_passes(&self, ms: u64) {
+        self.decided_at(Arc::new(Later { ms }), Command::Tick);
+    }
+
+    fn decided_at(&self, clock: Arc<dyn Clock>, command: Command) {
         assert!(self.daemon.is_none(), "there is a daemon");
         let store = store::open(&StoreUrl::Sqlite(self.grounds.database()), runtime()).unwrap();
-        let engine = Engine::start(store, Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap();
+        let engine = Engine::start(store, clock, Options::default(), runtime().clone()).unwrap();
         runtime().block_on(engine.handle.submit(command)).unwrap();
         engine.handle.stop();
         engine.join().unwrap();
@@ -217,6 +242,14 @@ impl Workshop {
     /// The folder of an attempt.
     pub fn folder(&self, agent: &str, run: u32, attempt: u32) -> PathBuf {
         self.grounds.data().join("runs").join(agent).join(format!("{run}-{attempt}"))
+    }
+
+    /// The request with which an attempt opened its session, of an agent that speaks JSON-RPC.
+    pub fn opened_by(&self, agent: &str, run: u32, attempt: u32) -> String {
+        let launch = fs::read(self.folder(agent, run, attempt).join("launch.json")).unwrap();
+        let launch: Value = serde_json::from_slice(&launch).unwrap();
+        let second: Value = serde_json::from_str(launch["first_lines"][1].as_str().unwrap()).unwrap();
+        second["method"].as_str().unwrap().to_owned()
     }
 
     /// The processes that belong to runs of this project, launchers included.

@@ -1,6 +1,6 @@
 //! A daemon's lifecycle: one for each project, however the last one ended; and what it must finish after it died in between.
 
-use crate::support::daemon::{Daemon, Grounds, PATIENCE, wait_for_end};
+use crate::support::daemon::{Daemon, Grounds, PATIENCE, ended_within, wait_for_end};
 use crate::support::follower::Follower;
 use crate::support::runtime;
 use rustix::process::Signal;
@@ -44,6 +44,21 @@ fn signals_end_it_in_order() {
             assert!(!grounds.project().is_served());
         }
     }
+}
+
+/// The terminal or the program that has started it is gone.
+#[test]
+fn a_daemon_whose_standard_error_is_closed_ends_in_order() {
+    let grounds = Grounds::new();
+    let mut command = grounds.command(&["up", "--json", "--no-open"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    let daemon = Daemon::ready(child).unwrap();
+    assert_eq!(daemon.door.get("/api/health").status, 200);
+    daemon.signal(Signal::TERM);
+    assert!(ended_within(daemon.pid(), PATIENCE), "it lives on");
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert!(!grounds.data().join("daemon.json").exists() && !grounds.project().is_served());
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn a_damaged_snapshot_is_skipped_and_rebuilt() {
     daemon.kill();
     for damage in DAMAGES {
         let grounds = Grounds::with("snapshot_every = 100");
+        grounds.begin_database();
         for name in ["hatchery.db", "hatchery.db-wal"] {
             std::fs::copy(whole.data().join(name), grounds.data().join(name)).unwrap();
         }

@@ -34,6 +34,7 @@ fn a_log_that_a_newer_version_has_written_is_refused() {
     assert_eq!(last, (head + 1, body.to_owned()), "nothing was changed");
     // The same for tables that this version does not know.
     connection.execute_batch("DELETE FROM events WHERE id > 1; INSERT INTO migrations VALUES ('9999_future')").unwrap();
+    drop(connection);
     let refused = grounds.refused(Scene::Plain);
     assert!(refused.stderr.contains("newer Hatchery (schema `9999_future`)"), "{refused:?}");
 }
@@ -41,6 +42,7 @@ fn a_log_that_a_newer_version_has_written_is_refused() {
 #[test]
 fn a_log_of_the_first_version_is_taken_over() {
     let grounds = Grounds::new();
+    grounds.begin_database();
     let connection = rusqlite::Connection::open(grounds.database()).unwrap();
     connection.execute_batch("CREATE TABLE migrations (name TEXT PRIMARY KEY) STRICT").unwrap();
     connection.execute_batch(MIGRATIONS[0].sqlite).unwrap();
@@ -92,4 +94,107 @@ fn a_run_that_a_newer_version_has_started_is_left_to_it() {
     shop.stop(&agent);
     wait_until("it has ended", || shop.kinds(&agent).contains(&"run_ended".to_owned()));
     assert_eq!(shop.kinds(&agent).iter().filter(|kind| *kind == "run_spawned").count(), 1, "there was one process");
+}
+
+/// A project as an older program has left it: see `older/README.md`.
+mod older {
+    pub const LOG: &str = include_str!("older/log.sql");
+    pub const HOST: &str = include_str!("older/host");
+    pub const WORKER: &str = include_str!("older/worker");
+    pub const RUN: [(&str, &str); 5] = [
+        ("launch.json", include_str!("older/run/launch.json")),
+        ("inbox.jsonl", include_str!("older/run/inbox.jsonl")),
+        ("process.json", include_str!("older/run/process.json")),
+        ("stdout.jsonl", include_str!("older/run/stdout.jsonl")),
+        ("exit.json", include_str!("older/run/exit.json")),
+    ];
+}
+
+#[test]
+fn a_project_that_an_older_build_left_in_the_middle_of_a_run_is_taken_over() {
+    let grounds = Grounds::with("harness = 'scripted'\n");
+    grounds.begin_database();
+    let connection = rusqlite::Connection::open(grounds.database()).unwrap();
+    connection.execute_batch(older::LOG).unwrap();
+    let snapshots: Vec<u32> = connection
+        .prepare("SELECT format FROM snapshots")
+        .and_then(|mut query| query.query_map([], |row| row.get(0))?.collect())
+        .unwrap();
+    assert!(snapshots.iter().all(|format| *format < hatchery::engine::snapshot::FORMAT), "{snapshots:?}");
+    assert!(!snapshots.is_empty(), "there is a snapshot that this version cannot read");
+    drop(connection);
+    let worker = older::WORKER.trim();
+    let run = grounds.data().join("runs").join(worker).join("1-1");
+    fs::create_dir_all(&run).unwrap();
+    for (name, content) in older::RUN {
+        fs::write(run.join(name), content).unwrap();
+    }
+    fs::write(grounds.data().join("host"), older::HOST).unwrap();
+    // As `hatchery trust` does it.
+    grounds.project().adopt_data(false).unwrap();
+    let daemon = grounds.up();
+    // The agent has worked on without its daemon. What it said and how it ended is taken in once.
+    wait_until("the run has ended", || {
+        daemon.door.log().iter().any(|event| event.contains("\"run_ended\"") && event.contains(worker))
+    });
+    let history = grounds.run(&["history", "worker"]).good();
+    for said in ["before the daemon was killed", "after the daemon was killed"] {
+        assert_eq!(history.matches(said).count(), 1, "{history}");
+    }
+    let ended: Vec<Value> = daemon.door.log().iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    let ended = ended.iter().find(|event| event["type"] == "run_ended" && event["agent"] == worker).unwrap();
+    assert_eq!(ended["cause"], "completed", "{ended}");
+    assert!(grounds.run(&["history", "second"]).good().contains("hello there"), "a fork inherits");
+    assert!(grounds.run(&["quest", "list", "--all"]).good().contains("a small quest"));
+    let checked = grounds.run(&["fsck"]);
+    assert!(checked.code == Some(0) && checked.stdout.starts_with("clean"), "{checked:?}");
+    grounds.run(&["say", "worker", "--follow", "go on"]).good();
+}
+
+/// With two programs that were really built from different sources. The older one is named by `HATCHERY_OLDER`, because it takes minutes to
+/// build; CONTRIBUTING.md says how.
+#[test]
+fn an_older_build_is_replaced_while_its_agent_works() {
+    let Some(program) = std::env::var_os("HATCHERY_OLDER") else {
+        eprintln!("SKIPPED an_older_build_is_replaced_while_its_agent_works: HATCHERY_OLDER names no older program");
+        return;
+    };
+    let grounds = Grounds::with("harness = 'scripted'\nstop_grace_ms = 300\n");
+    let older = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(&program);
+        command.args(arguments).arg("--project").arg(grounds.path()).current_dir(grounds.path());
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HATCHERY_TRUST_ALL", "1");
+        command.env("HOME", grounds.path().join("home")).stdin(std::process::Stdio::null());
+        crate::support::daemon::Ran::from(command.output().unwrap())
+    };
+    // Made by the older program: a folder of a newer one is not for it.
+    fs::remove_dir_all(grounds.data()).unwrap();
+    let script = grounds.path().join("work.jsonl");
+    fs::write(&script, "{\"text\": \"here\"}\n{\"hang\": {}}\n").unwrap();
+    let agent = older(&["run", "--detach", "--name", "worker", "--script", script.to_str().unwrap(), "work"]).good();
+    wait_until("the agent has said something", || older(&["history", "worker"]).good().contains("here"));
+    let process = |said: &str| serde_json::from_str::<Value>(said).unwrap()["runs"][0]["pid"].clone();
+    let before = process(&older(&["runs", "--json"]).good());
+    // A command that needs no new daemon works with the older one.
+    assert!(grounds.run(&["ps"]).good().contains("worker"));
+    // The first versions did not remember enough of the folder. That is told while the older daemon runs, and asked once.
+    if grounds.project().foreign().is_some() {
+        let refused = grounds.run(&["up", "--replace"]);
+        assert!(refused.stderr.contains("made by an older Hatchery"), "{refused:?}");
+        assert!(grounds.project().is_served(), "the older daemon runs on");
+        let refused = grounds.run(&["trust", "--yes"]);
+        assert!(refused.stderr.contains("`hatchery down`"), "{refused:?}");
+        grounds.run(&["down"]).good();
+        grounds.run(&["trust", "--yes"]).good();
+    }
+    let mut command = grounds.command(&["up", "--replace", "--json"]);
+    let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let daemon = crate::support::daemon::Daemon::ready(child).unwrap();
+    assert_eq!(process(&grounds.run(&["runs", "--json"]).good()), before, "the agent has worked on");
+    grounds.run(&["stop", "worker"]).good();
+    wait_until("the run has ended", || daemon.door.log().iter().any(|event| event.contains("\"run_ended\"")));
+    let checked = grounds.run(&["fsck"]);
+    assert!(checked.code == Some(0), "{checked:?}, {agent}");
+    let spawned = daemon.door.log().iter().filter(|event| event.contains("\"run_spawned\"")).count();
+    assert_eq!(spawned, 1, "there was one process");
 }

@@ -45,6 +45,7 @@ fn a_file_that_is_no_database_is_refused_and_left_alone() {
     for size in [2, 15, 16, 100, 511, 512, 4_096, 100_000] {
         let grounds = Grounds::new();
         let garbage: Vec<u8> = (0..size).map(|_| random.next().to_le_bytes()[0]).collect();
+        grounds.begin_database();
         fs::write(grounds.database(), &garbage).unwrap();
         let ran = grounds.refused(Scene::Plain);
         assert_eq!(ran.code, Some(3), "{size} bytes: {ran:?}");
@@ -125,6 +126,7 @@ fn fill(daemon: &Daemon, messages: usize) -> Vec<String> {
 
 fn check_damaged(grounds: &Grounds, log: &[String], number: usize, what: &str, damage: impl FnOnce(&mut Vec<u8>)) {
     let copy = Grounds::new();
+    copy.begin_database();
     for name in ["hatchery.db", "hatchery.db-wal", "hatchery.db-shm", "token"] {
         fs::copy(grounds.data().join(name), copy.data().join(name)).unwrap();
     }

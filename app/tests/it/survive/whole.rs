@@ -157,19 +157,31 @@ fn a_deleted_data_folder_is_noticed_and_the_log_is_saved() {
         fs::remove_file(grounds.data().join(left)).unwrap_or_default();
     }
     fs::rename(grounds.data().join("saved-log-1.db"), grounds.database()).unwrap();
+    // A database that was put there is accepted by the user only.
+    assert!(grounds.refused(Scene::Plain).stderr.contains("hatchery.db was not made here"));
+    grounds.run(&["trust", "--yes"]).good();
     assert_eq!(grounds.up().door.log(), log);
 }
 
 #[test]
 fn a_replaced_database_is_noticed() {
-    let grounds = Grounds::new();
-    let daemon = grounds.up();
-    let agent = daemon.door.agent(None);
-    let copy = grounds.path().join("copy.db");
-    fs::copy(grounds.database(), &copy).unwrap();
-    fs::rename(&copy, grounds.database()).unwrap();
-    let answer = daemon.door.say(&agent, "after");
-    assert_eq!((answer.status, answer.error().0.as_str()), (507, "store_gone"), "{answer:?}");
+    for file in ["hatchery.db", "hatchery.db-wal"] {
+        let grounds = Grounds::new();
+        let daemon = grounds.up();
+        let agent = daemon.door.agent(None);
+        let (place, copy) = (grounds.data().join(file), grounds.path().join("copy"));
+        fs::copy(&place, &copy).unwrap();
+        fs::rename(&copy, &place).unwrap();
+        let answer = daemon.door.say(&agent, "after");
+        assert_eq!((answer.status, answer.error().0.as_str()), (507, "store_gone"), "{file}: {answer:?}");
+        wait_until("the log is saved", || {
+            daemon.door.get("/api/status").json()["trouble"].to_string().contains("saved-log")
+        });
+        drop(daemon);
+        // What has taken its place may be anybody's.
+        let refused = grounds.refused(Scene::Plain);
+        assert!(refused.stderr.contains(&format!("{file} was not made here")), "{refused:?}");
+    }
 }
 
 /// The folder of a project on a shared store holds the lock and the folders of runs: without it nothing is supervised.

@@ -67,16 +67,16 @@ impl World {
                 None => return self.fork_over(id, agent, root),
             };
         }
-        self.weigh_quest(id);
+        self.note_quest_to_schedule(id);
     }
 
     pub(super) fn fork_over(&mut self, id: QuestId, agent: AgentId, root: AgentId) {
         if let Some(quest) = self.quests.get_mut(&id).map(Arc::make_mut) {
             quest.forks.remove(&agent);
         }
-        self.weigh_quest(id);
+        self.note_quest_to_schedule(id);
         // The step may go on now.
-        self.stir(root);
+        self.note_run_change(root);
     }
 
     /// The run of a step's agent is over: so are its forks.

@@ -8,7 +8,7 @@ use imbl::{OrdMap, OrdSet};
 
 impl Quest {
     /// Puts a step where it belongs after a change: into the queue, into a slot, or into neither.
-    pub(super) fn shelve(&mut self, id: &StepId, at: EventId) {
+    pub(super) fn list_step(&mut self, id: &StepId, at: EventId) {
         let Some(step) = self.steps.get(id) else { return };
         match matches!(step.state, StepState::Running(_)) {
             true => self.working.insert(id.clone()),
@@ -59,6 +59,7 @@ impl Quest {
             plan.is_some_and(|plan| matches!(plan.state, StepState::Complete { .. }))
         };
         let may = (planned(self) && self.unapproved.is_empty()) || phase(id) != Phase::Work;
+        let spec_version = self.spec_version.clone();
         let Some(step) = self.step_mut(id).filter(|step| may && step.waits_for == 0) else { return };
         if step.state != StepState::Pending {
             return;
@@ -67,9 +68,9 @@ impl Quest {
             Some(role) => {
                 step.state = StepState::Queued(NextAction::Begin { role: role.clone(), brief: Brief::Begin });
                 step.since = ts;
-                self.shelve(id, at);
+                self.list_step(id, at);
             }
-            None => step.state = StepState::Complete { summary: String::new(), at: ts },
+            None => step.state = StepState::Complete { summary: String::new(), at: ts, spec_version },
         }
         if matches!(self.steps.get(id).map(|step| &step.state), Some(StepState::Complete { .. })) {
             self.proceed(quest_spec, at, ts);
@@ -151,7 +152,7 @@ impl Quest {
             if let Some(step) = self.step_mut(&id) {
                 step.waits_for = u32::try_from(count).unwrap_or(u32::MAX);
             }
-            self.shelve(&id, at);
+            self.list_step(&id, at);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{AgentId, EventId, QuestId, Timestamp};
 use std::sync::Arc;
 
 /// How many of those who worked on a step are kept at hand.
-const KEPT_HANDS: usize = 100;
+const KEPT_AGENTS: usize = 100;
 
 impl World {
     pub(in crate::world) fn apply_step(
@@ -114,21 +114,19 @@ impl World {
         agent: AgentId,
         role: &str,
     ) -> Result<(), Impossible> {
-        let fresh = self
-            .assignments
-            .insert(agent, Arc::new(Assignment { quest: id, step: step.clone(), role: role.to_owned() }))
-            .is_none();
+        let assignment = Arc::new(Assignment { quest: id, step: step.clone(), role: role.to_owned() });
+        let fresh = self.assignments.insert(agent, assignment).is_none();
         self.change_step(at, ts, id, step, |it| {
             if !matches!(it.state, StepState::Queued(_)) {
                 return Err("was not queued");
             }
             let role = role.to_owned();
             it.attempts += 1;
-            if fresh {
-                it.agents.push_back(StepAgent { agent, role: role.clone() });
-                if it.agents.len() > KEPT_HANDS {
-                    it.agents.pop_front();
-                }
+            // One that goes on is the last again.
+            it.agents.retain(|other| other.agent != agent);
+            it.agents.push_back(StepAgent { agent, role: role.clone() });
+            if it.agents.len() > KEPT_AGENTS {
+                it.agents.pop_front();
             }
             let by = role.clone();
             it.note(
@@ -217,9 +215,9 @@ impl World {
             Ok(())
         })?;
         self.run_signalled(at, of)?;
-        // One that is being stopped leaves without being told again.
+        // A run that is being stopped needs no deadline.
         if self.runs.get(&of.agent).is_some_and(|run| !matches!(run.state, RunState::Stopping { .. })) {
-            self.remind(of.agent, ts.plus_ms(SIGNAL_GRACE_MS));
+            self.set_step_deadline(of.agent, ts.plus_ms(SIGNAL_GRACE_MS));
         }
         Ok(())
     }
@@ -282,7 +280,7 @@ impl World {
             Ok(())
         })?;
         if let Some((agent, until)) = parked.zip(until) {
-            self.remind(agent, until);
+            self.set_step_deadline(agent, until);
         }
         Ok(())
     }
@@ -315,11 +313,13 @@ impl World {
         step: &StepId,
         summary: &str,
     ) -> Result<(), Impossible> {
+        // The document names another version later.
+        let spec_version = self.status.spec_version();
         self.change_step(at, ts, id, step, |it| {
             if matches!(it.state, StepState::Complete { .. }) {
                 return Err("was complete");
             }
-            it.state = StepState::Complete { summary: summary.to_owned(), at: ts };
+            it.state = StepState::Complete { summary: summary.to_owned(), at: ts, spec_version };
             it.progress = StepProgress::default();
             it.note(ts, NoteKind::Completed);
             Ok(())
@@ -333,7 +333,7 @@ impl World {
                     waiting.waits_for = waiting.waits_for.saturating_sub(1);
                 }
                 quest.enqueue_if_ready(&dependent, quest_spec, at, ts);
-                quest.shelve(&dependent, at);
+                quest.list_step(&dependent, at);
             }
             if phase(step) != Phase::Work || quest.open == 0 || unapproved {
                 quest.proceed(quest_spec, at, ts);
@@ -360,8 +360,8 @@ impl World {
         })?;
         // Nothing follows any more from how its run is.
         if let Some(agent) = agent {
-            self.let_go(agent);
-            self.stir(agent);
+            self.clear_step_deadline(agent);
+            self.note_run_change(agent);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What a message of an agent's history means for its run: it has to be delivered, it begins or ends a wait, or it stands elsewhere.
 
 use super::super::World;
-use crate::history::TURN_INTERRUPTED;
+use crate::history::{MAX_LATE_MESSAGES, TURN_INTERRUPTED};
 use crate::run::{DeliveryKind, Run, WAIT_TOOL};
 use crate::{AgentId, EventId, MessageKind, Timestamp};
 use std::sync::Arc;
@@ -42,6 +42,11 @@ impl World {
         let waiting: Vec<EventId> =
             waiting.filter(|delivery| delivery.what == DeliveryKind::Message).map(|delivery| delivery.id).collect();
         self.late_messages.extend(waiting.into_iter().map(|message| (message, at)));
+        while self.late_messages.len() > MAX_LATE_MESSAGES
+            && let Some((oldest, _)) = self.late_messages.get_min().cloned()
+        {
+            self.late_messages.remove(&oldest);
+        }
     }
 
     /// The mark of an interrupt that a message follows in its history, although it was said before.
@@ -81,7 +86,7 @@ impl World {
             }
         });
         if let Some(quest) = self.assignments.get(&agent).map(|assignment| assignment.quest) {
-            self.weigh_quest(quest);
+            self.note_quest_to_schedule(quest);
         }
     }
 }

@@ -25,7 +25,10 @@ impl World {
     ) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| match run.attempt.spooled <= upto {
             true => {
-                run.attempt.alive(ts);
+                // Whatever a process says, it cannot work before it is ready.
+                if run.attempt.has_started() {
+                    run.attempt.alive(ts);
+                }
                 run.attempt.spooled = upto;
                 Ok(())
             }
@@ -41,7 +44,7 @@ impl World {
                 run.attempt.capabilities = run.attempt.capabilities.with(*declared);
             }
             if matches!(output, Output::ModelChosen { .. }) {
-                run.attempt.model_due = false;
+                run.attempt.confirm_model();
             }
             Ok(())
         })?;
@@ -86,13 +89,13 @@ impl World {
                 run.crashes = 0;
             }
             if end.result.is_ok() {
-                run.attempt.cut_short = false;
+                run.attempt.budget.end_turn();
             }
             let conversation = Arc::make_mut(conversation);
             conversation.take(end, &mut run.attempt.meter);
             conversation.note_turn(last_message, end.turn.as_deref());
             conversation.note_context(end.context);
-            if end.result == TurnResult::SessionUnknown && !run.attempt.started {
+            if end.result == TurnResult::SessionUnknown && !run.attempt.has_started() {
                 conversation.forget(run.attempt.copied);
             }
             if end.unanswered && !conversation.has_words() {
@@ -117,7 +120,7 @@ impl World {
         context: Option<ContextUse>,
     ) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
-            run.attempt.overspent += u32::from(run.attempt.held);
+            run.attempt.budget.count_call();
             let conversation = Arc::make_mut(conversation);
             conversation.metered.add(used);
             conversation.note_context(context);
@@ -153,8 +156,7 @@ impl World {
 
     pub(super) fn budget_reached(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
-            run.attempt.held = true;
-            run.attempt.cut_short = run.attempt.in_turn;
+            run.attempt.budget.use_up(run.attempt.in_turn);
             Ok(())
         })
     }

@@ -4,7 +4,7 @@ use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{RunEvent, StepEvent};
 use hatchery_core::output::{FailureKind, Output};
-use hatchery_core::quest::Status;
+use hatchery_core::quest::StepStatus;
 use hatchery_core::{Cause, Command, Event, Exit, Timestamp};
 
 #[test]
@@ -19,7 +19,7 @@ fn a_crash_resumes_the_conversation_in_the_same_slot() {
     assert_eq!((it.running(), it.agent("a")), (vec!["a".to_owned()], agent));
     assert!(it.world.conversation(agent).is_some_and(|conversation| conversation.harness_session.is_some()));
     it.plays("a", complete());
-    assert_eq!(it.status("a"), Status::Complete);
+    assert_eq!(it.status("a"), StepStatus::Complete);
 }
 
 /// Otherwise a second without a network fails every step.
@@ -41,10 +41,10 @@ fn one_that_crashes_again_waits_before_it_is_resumed() {
         ),
         "{events:?}"
     );
-    assert_eq!((it.status("a"), it.questions().len()), (Status::Parked, 0));
+    assert_eq!((it.status("a"), it.questions().len()), (StepStatus::Parked, 0));
     it.later(2_000);
     it.plays("a", complete());
-    assert_eq!(it.status("a"), Status::Complete);
+    assert_eq!(it.status("a"), StepStatus::Complete);
 }
 
 /// An agent that ends at once, again and again, would burn its retries in a second, and each start costs money.
@@ -54,10 +54,10 @@ fn one_that_leaves_again_without_a_signal_waits_as_after_a_crash() {
     let events = it.forgets("a");
     assert!(matches!(events.last(), Some(Event::Run { what: RunEvent::Resumed, .. })), "told at once: {events:?}");
     it.forgets("a");
-    assert_eq!((it.status("a"), it.questions().len()), (Status::Parked, 0));
+    assert_eq!((it.status("a"), it.questions().len()), (StepStatus::Parked, 0));
     it.later(2_000);
     it.plays("a", complete());
-    assert_eq!(it.status("a"), Status::Complete);
+    assert_eq!(it.status("a"), StepStatus::Complete);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn turns_that_end_well_give_no_retries_back_as_long_as_nothing_is_signalled() {
         assert_eq!(it.run(it.agent("a")).crashes, crashes);
     }
     it.forgets("a");
-    assert_eq!(it.status("a"), Status::Failed);
+    assert_eq!(it.status("a"), StepStatus::Failed);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_failed_step_goes_on_where_it_was_when_it_is_tried_again() {
     let agent = it.agent("a");
     (0..4).for_each(|_| drop(it.forgets("a")));
     it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
-    assert_eq!((it.agent("a"), it.run(agent).crashes, it.status("b")), (agent, 0, Status::Pending));
+    assert_eq!((it.agent("a"), it.run(agent).crashes, it.status("b")), (agent, 0, StepStatus::Pending));
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn a_limit_that_says_when_it_ends_is_waited_out_until_then() {
         ],
     );
     it.exits(agent, Exit::Code(1));
-    assert_eq!((it.status("a"), it.world.next_deadline().map(|(at, _)| at)), (Status::Parked, Some(resets_at)));
+    assert_eq!((it.status("a"), it.world.next_deadline().map(|(at, _)| at)), (StepStatus::Parked, Some(resets_at)));
     it.restarted();
     it.later(3_600_000);
-    assert_eq!((it.agent("a"), it.status("a"), it.run(agent).crashes), (agent, Status::Running, 0));
+    assert_eq!((it.agent("a"), it.status("a"), it.run(agent).crashes), (agent, StepStatus::Running, 0));
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn a_parked_agent_waits_for_a_slot_when_its_time_has_come() {
     let agent = it.agent("a");
     it.leaves("a", refused(FailureKind::Overloaded));
     it.later(15_000);
-    assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Queued, true));
+    assert_eq!((it.status("a"), it.run(agent).is_parked()), (StepStatus::Queued, true));
     it.plays("b", complete());
-    assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Running, false));
+    assert_eq!((it.status("a"), it.run(agent).is_parked()), (StepStatus::Running, false));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn whoever_waits_for_a_slot_after_a_limit_ends_with_its_quest() {
     let agent = it.agent("a");
     it.leaves("a", refused(FailureKind::Overloaded));
     it.later(15_000);
-    assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Queued, true));
+    assert_eq!((it.status("a"), it.run(agent).is_parked()), (StepStatus::Queued, true));
     it.must(Command::AbandonQuest { quest: Q });
     assert!(!it.run(agent).is_open(), "nobody would ever end it");
 }
@@ -140,7 +140,7 @@ fn whoever_is_stopped_or_killed_has_not_failed_and_a_person_says_how_to_go_on() 
             false => it.must(Command::StopRun { agent }),
         };
         it.exits(agent, Exit::Signal(15));
-        assert_eq!(it.status("a"), Status::WaitingForHuman);
+        assert_eq!(it.status("a"), StepStatus::WaitingForHuman);
         let asked = it.world.question(it.question()).expect("it is open").about;
         assert_eq!(asked, About::Step { quest: Q, trouble: StepTrouble::Ended });
         it.answers("take the other road");
@@ -157,7 +157,7 @@ fn a_person_who_ends_what_is_parked_is_asked_how_to_go_on() {
     let agent = it.agent("a");
     it.leaves("a", refused(FailureKind::Overloaded));
     it.must(Command::StopRun { agent });
-    assert_eq!(it.status("a"), Status::WaitingForHuman);
+    assert_eq!(it.status("a"), StepStatus::WaitingForHuman);
     it.answers("retry");
     assert_eq!((it.agent("a"), it.world.next_deadline().is_some()), (agent, true));
 }
@@ -169,9 +169,9 @@ fn a_word_with_an_agent_is_not_about_its_step() {
     it.plays("a", asks("which?"));
     it.must(Command::Say { agent, text: "how is it?".into(), spec: Some(spec()) });
     it.answers("the left one");
-    assert_eq!((it.status("a"), it.run(agent).number), (Status::Running, 2), "it goes along with that run");
+    assert_eq!((it.status("a"), it.run(agent).number), (StepStatus::Running, 2), "it goes along with that run");
     it.forgets("a");
-    assert_eq!((it.status("a"), it.run(agent).number, it.run(agent).crashes), (Status::Running, 3, 0));
+    assert_eq!((it.status("a"), it.run(agent).number, it.run(agent).crashes), (StepStatus::Running, 3, 0));
     it.plays("a", complete());
     assert_eq!(it.state(), "complete");
 }
@@ -189,7 +189,7 @@ fn broke() -> Play {
 #[test]
 fn money_is_asked_for_and_nothing_is_spent_on_waiting_for_it() {
     let mut it = broke();
-    assert_eq!([it.status("a"), it.status("b")], [Status::Parked, Status::Queued], "nobody may begin");
+    assert_eq!([it.status("a"), it.status("b")], [StepStatus::Parked, StepStatus::Queued], "nobody may begin");
     assert_eq!(
         (it.questions().len(), it.count(|event| matches!(event, Event::Run { what: RunEvent::Crashed { .. }, .. }))),
         (1, 0)
@@ -199,7 +199,7 @@ fn money_is_asked_for_and_nothing_is_spent_on_waiting_for_it() {
     assert_eq!(it.when(answer("5.50")).unwrap_err().code(), "bad_answer", "that is spent already");
     it.restarted();
     it.must(answer("20"));
-    assert_eq!([it.status("a"), it.status("b")], [Status::Running, Status::Queued]);
+    assert_eq!([it.status("a"), it.status("b")], [StepStatus::Running, StepStatus::Queued]);
     it.plays("a", complete());
     it.plays("b", complete());
     assert_eq!((it.state(), it.questions().len()), ("complete", 0));
@@ -232,7 +232,7 @@ fn whoever_gives_no_more_money_is_asked_nothing_and_the_quest_rests() {
     let mut it = broke();
     it.answers("stop");
     assert_eq!((it.state(), it.questions()), ("paused", vec![]));
-    assert_eq!([it.status("a"), it.status("b")], [Status::Parked, Status::Queued], "nothing has failed");
+    assert_eq!([it.status("a"), it.status("b")], [StepStatus::Parked, StepStatus::Queued], "nothing has failed");
     it.restarted();
     it.later(48 * 3_600 * 1_000);
     assert_eq!((it.state(), it.questions()), ("paused", vec![]));
@@ -250,7 +250,7 @@ fn more_money_that_comes_in_the_pause_is_not_asked_for() {
     it.answers("stop");
     it.must(Command::SetQuestBudget { quest: Q, limit: Some(dollars(20)) });
     it.must(Command::ResumeQuest { quest: Q });
-    assert_eq!((it.status("a"), it.questions()), (Status::Running, vec![]));
+    assert_eq!((it.status("a"), it.questions()), (StepStatus::Running, vec![]));
 }
 
 #[test]
@@ -261,12 +261,12 @@ fn a_step_whose_agent_gets_no_more_money_has_failed_and_can_be_tried_again() {
     it.says(agent, vec![well(6)]);
     it.exits(agent, Exit::Code(0));
     it.answers("stop");
-    assert_eq!((it.status("a"), it.status("b"), it.questions()), (Status::Failed, Status::Running, vec![]));
+    assert_eq!((it.status("a"), it.status("b"), it.questions()), (StepStatus::Failed, StepStatus::Running, vec![]));
     it.restarted();
     it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
     it.answers("20");
     it.plays("a", complete());
-    assert_eq!((it.status("a"), it.agent_of("a")), (Status::Complete, agent));
+    assert_eq!((it.status("a"), it.agent_of("a")), (StepStatus::Complete, agent));
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_day_without_money_is_asked_about_once_for_all_steps_of_a_quest() {
         it.says(agent, vec![well(6)]);
         it.exits(agent, Exit::Code(0));
     }
-    assert_eq!((it.questions().len(), it.status("a")), (1, Status::Parked));
+    assert_eq!((it.questions().len(), it.status("a")), (1, StepStatus::Parked));
     let mut stopped = it.clone();
     stopped.answers("stop");
     assert_eq!((stopped.state(), stopped.questions()), ("paused", vec![]));
@@ -303,9 +303,9 @@ fn why_an_agent_ended_is_a_sentence_of_its_own() {
 fn a_quest_that_may_spend_again_goes_on() {
     let mut it = broke();
     it.must(Command::SetQuestBudget { quest: Q, limit: Some(dollars(6)) });
-    assert_eq!(it.status("a"), Status::Parked, "not enough");
+    assert_eq!(it.status("a"), StepStatus::Parked, "not enough");
     it.must(Command::SetQuestBudget { quest: Q, limit: None });
-    assert_eq!([it.status("a"), it.status("b")], [Status::Running, Status::Queued]);
+    assert_eq!([it.status("a"), it.status("b")], [StepStatus::Running, StepStatus::Queued]);
 }
 
 /// It was over two ceilings, and one of them is raised: it asks about the other.
@@ -328,10 +328,10 @@ fn a_day_that_is_over_frees_what_waited_for_it() {
     let agent = it.start("a");
     it.says(agent, vec![well(6)]);
     it.exits(agent, Exit::Code(0));
-    assert_eq!(it.status("a"), Status::Parked);
+    assert_eq!(it.status("a"), StepStatus::Parked);
     it.now = Timestamp(24 * 3_600 * 1_000);
     it.must(Command::Tick);
-    assert_eq!((it.status("a"), it.questions().len()), (Status::Running, 0));
+    assert_eq!((it.status("a"), it.questions().len()), (StepStatus::Running, 0));
 }
 
 #[test]
@@ -351,13 +351,13 @@ fn an_outage_is_waited_out_and_fails_no_step() {
     let mut it = smithy(quest_spec(), &[("a", &[])]);
     for wait in [15_000, 30_000, 60_000] {
         it.leaves("a", refused(FailureKind::Unavailable));
-        assert_eq!((it.status("a"), it.questions().len()), (Status::Parked, 0));
+        assert_eq!((it.status("a"), it.questions().len()), (StepStatus::Parked, 0));
         it.later(wait);
-        assert_eq!(it.status("a"), Status::Running, "after {wait}");
+        assert_eq!(it.status("a"), StepStatus::Running, "after {wait}");
     }
     assert_eq!(it.run(it.agent("a")).crashes, 0);
     it.plays("a", complete());
-    assert_eq!(it.status("a"), Status::Complete);
+    assert_eq!(it.status("a"), StepStatus::Complete);
 }
 
 /// The same conversation would be refused again.
@@ -367,11 +367,15 @@ fn after_a_hopeless_end_another_try_begins_with_a_fresh_agent() {
         let mut it = smithy(quest_spec(), &[("a", &[])]);
         let agent = it.agent("a");
         it.leaves("a", refused(kind));
-        assert_eq!((it.status("a"), it.run(agent).crashes), (Status::Failed, 0), "{kind:?}: it is not tried in vain");
+        assert_eq!(
+            (it.status("a"), it.run(agent).crashes),
+            (StepStatus::Failed, 0),
+            "{kind:?}: it is not tried in vain"
+        );
         it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
         assert_ne!(it.agent("a"), agent, "{kind:?}");
         it.plays("a", complete());
-        assert_eq!(it.status("a"), Status::Complete);
+        assert_eq!(it.status("a"), StepStatus::Complete);
     }
 }
 

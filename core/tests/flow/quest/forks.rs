@@ -6,7 +6,7 @@ use hatchery_core::event::{AgentEvent, RunEvent, StepEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::Cause;
 use hatchery_core::output::{Output, TurnEnd, TurnResult};
-use hatchery_core::quest::{MAX_STEP_FORKS, QuestSpec, Status};
+use hatchery_core::quest::{MAX_STEP_FORKS, QuestSpec, StepStatus};
 use hatchery_core::run::{Process, RunSpec, RunState, StopWhy, wire_name};
 use hatchery_core::usage::Usage;
 use hatchery_core::{AgentId, Command, Event, Exit, Refusal};
@@ -69,7 +69,7 @@ fn a_fork_takes_a_slot_that_is_free_and_owes_no_signal() {
             .iter()
             .any(|event| matches!(event, Event::Run { what: RunEvent::Ended { cause: Cause::Completed, .. }, .. }))
     );
-    assert_eq!(it.status("a"), Status::Running, "the end of a fork is not the end of its step");
+    assert_eq!(it.status("a"), StepStatus::Running, "the end of a fork is not the end of its step");
     it.restarted();
 }
 
@@ -99,7 +99,7 @@ fn forks_wait_for_a_slot_and_a_parent_that_waits_leaves_its_own() {
     assert_eq!(it.running(), ["a"], "no other step has begun meanwhile");
     it.signals(smith, "a", complete()).expect("it may");
     ends(&mut it, smith, 0);
-    assert_eq!((it.status("a"), it.running()), (Status::Complete, vec!["b".to_owned()]));
+    assert_eq!((it.status("a"), it.running()), (StepStatus::Complete, vec!["b".to_owned()]));
     it.restarted();
 }
 

@@ -2,7 +2,7 @@
 
 use super::words::*;
 use hatchery_core::ask::About;
-use hatchery_core::quest::{Status, Verdict};
+use hatchery_core::quest::{StepStatus, Verdict};
 use hatchery_core::{Command, EventId, Exit};
 
 #[test]
@@ -47,11 +47,11 @@ fn the_silence_of_a_quests_agent_is_asked_about_too() {
     it.later(600_000);
     let asked = it.world.question(it.question()).expect("it is open").about;
     assert!(matches!(asked, About::Silence(_)));
-    assert_eq!(it.status("a"), Status::Running);
+    assert_eq!(it.status("a"), StepStatus::Running);
     let agent = it.agent("a");
     it.answers("stop");
     it.exits(agent, Exit::Signal(9));
-    assert_eq!((it.status("a"), it.questions().len()), (Status::WaitingForHuman, 1));
+    assert_eq!((it.status("a"), it.questions().len()), (StepStatus::WaitingForHuman, 1));
 }
 
 /// Silent before it began, and then out of money: one question is open, and it can be answered.
@@ -63,5 +63,5 @@ fn a_run_waits_for_one_answer_at_a_time() {
     let asked = it.world.question(it.question()).expect("it is open").about;
     assert_eq!(asked, About::QuestBudget { quest: Q });
     it.answers("5");
-    assert_eq!((it.status("a"), it.questions().len()), (Status::Running, 0));
+    assert_eq!((it.status("a"), it.questions().len()), (StepStatus::Running, 0));
 }

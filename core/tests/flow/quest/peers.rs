@@ -3,7 +3,7 @@
 use super::words::*;
 use hatchery_core::event::{QuestEvent, RunEvent, StepEvent};
 use hatchery_core::output::{FailureKind, Output};
-use hatchery_core::quest::{Start, Status, Verdict};
+use hatchery_core::quest::{Start, StepStatus, Verdict};
 use hatchery_core::{Command, Event, Exit, QuestId, Stream};
 
 /// One result was handled three times, two were lost.
@@ -16,7 +16,7 @@ fn peers_01_three_that_finish_in_the_order_2_1_0_are_each_handled_once() {
                 .iter()
                 .any(|event| matches!(event, Event::Step { what: StepEvent::Completed { .. }, .. }))
         );
-        assert_eq!(it.status(step), Status::Complete);
+        assert_eq!(it.status(step), StepStatus::Complete);
     }
     assert_eq!(it.count(|event| matches!(event, Event::Step { what: StepEvent::Completed { .. }, .. })), 3);
     assert_eq!(it.state(), "complete");
@@ -42,15 +42,18 @@ fn peers_03_exit_0_without_a_signal_is_a_crash_and_what_is_behind_a_failed_step_
         assert!(
             matches!(&events[0], Event::Run { what: RunEvent::Crashed { detail, .. }, .. } if detail.contains("without `signal-back`"))
         );
-        let goes_on = if crashes == 1 { Status::Running } else { Status::Parked };
+        let goes_on = if crashes == 1 { StepStatus::Running } else { StepStatus::Parked };
         assert_eq!((it.status("a"), it.run(it.agent("a")).crashes), (goes_on, crashes));
     }
     it.forgets("a");
-    assert_eq!([it.status("a"), it.status("b"), it.status("c")], [Status::Failed, Status::Blocked, Status::Blocked]);
+    assert_eq!(
+        [it.status("a"), it.status("b"), it.status("c")],
+        [StepStatus::Failed, StepStatus::Blocked, StepStatus::Blocked]
+    );
     assert_eq!(it.state(), "open");
     it.restarted();
     it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
-    assert_eq!([it.status("b"), it.status("c")], [Status::Pending, Status::Pending]);
+    assert_eq!([it.status("b"), it.status("c")], [StepStatus::Pending, StepStatus::Pending]);
     ["a", "b", "c"].iter().for_each(|step| drop(it.plays(step, complete())));
     assert_eq!(it.state(), "complete");
 }
@@ -60,14 +63,14 @@ fn peers_04_resume_true_resumes_the_caller_with_the_outcome_and_false_does_not()
     let mut it = smithy(quest_spec(), &[("a", &[])]);
     let caller = it.agent("a");
     it.plays("a", calls("tinker", true));
-    assert_eq!((it.role("a").as_str(), it.status("a")), ("tinker", Status::WaitingForRole));
+    assert_eq!((it.role("a").as_str(), it.status("a")), ("tinker", StepStatus::WaitingForRole));
     it.plays("a", complete());
-    assert_eq!((it.agent("a"), it.status("a")), (caller, Status::Running));
+    assert_eq!((it.agent("a"), it.status("a")), (caller, StepStatus::Running));
     assert!(it.told(caller).contains("<outcome>\ndone\n</outcome>"));
     let mut it = smithy(quest_spec(), &[("a", &[])]);
     it.plays("a", calls("tinker", false));
     it.plays("a", complete());
-    assert_eq!(it.status("a"), Status::Complete);
+    assert_eq!(it.status("a"), StepStatus::Complete);
 }
 
 /// Success at the retry limit, success when nothing could be parsed, and a crashed ward that looked green.
@@ -77,15 +80,15 @@ fn peers_05_a_ward_that_is_red_or_broken_is_never_a_success() {
     it.plays("a", complete());
     for _ in 0..3 {
         it.ward("a", red(&[]));
-        assert_eq!((it.role("a").as_str(), it.status("a")), ("tinker", Status::Running), "red is red");
+        assert_eq!((it.role("a").as_str(), it.status("a")), ("tinker", StepStatus::Running), "red is red");
         it.plays("a", complete());
     }
     it.ward("a", red(&["error: still"]));
-    assert_eq!((it.status("a"), it.state()), (Status::Failed, "open"));
+    assert_eq!((it.status("a"), it.state()), (StepStatus::Failed, "open"));
     let mut it = smithy(warded(), &[("a", &[])]);
     it.plays("a", complete());
     it.ward("a", Verdict::Broken { why: "killed by SIGSEGV.".into() });
-    assert_eq!((it.status("a"), it.questions().len()), (Status::WaitingForHuman, 1));
+    assert_eq!((it.status("a"), it.questions().len()), (StepStatus::WaitingForHuman, 1));
 }
 
 /// Endless respawn after a crash; a crash with no free slot lost the step.
@@ -98,16 +101,16 @@ fn peers_06_crashes_are_resumed_three_times_and_no_step_is_lost_for_want_of_a_sl
     assert_eq!(it.running(), ["a", "b", "c"], "at first nobody takes its place");
     it.start("a");
     it.exits(agent, Exit::Signal(9));
-    assert_eq!((it.status("a"), it.running()), (Status::Parked, ["b", "c", "d"].map(str::to_owned).to_vec()));
+    assert_eq!((it.status("a"), it.running()), (StepStatus::Parked, ["b", "c", "d"].map(str::to_owned).to_vec()));
     it.later(2_000);
-    assert_eq!(it.status("a"), Status::Queued, "it waits for a slot");
+    assert_eq!(it.status("a"), StepStatus::Queued, "it waits for a slot");
     it.plays("b", complete());
     it.start("a");
     it.exits(agent, Exit::Signal(9));
     it.later(4_000);
     it.start("a");
     it.exits(agent, Exit::Signal(9));
-    assert_eq!((it.status("a"), it.running()), (Status::Failed, ["c", "d"].map(str::to_owned).to_vec()));
+    assert_eq!((it.status("a"), it.running()), (StepStatus::Failed, ["c", "d"].map(str::to_owned).to_vec()));
     assert_eq!(
         it.count(|event| matches!(event, Event::Run { of, what: RunEvent::Spawned { .. } } if of.agent == agent)),
         4
@@ -121,7 +124,7 @@ fn peers_07_a_restart_changes_nothing_and_what_is_complete_stays_so() {
     it.plays("a", complete());
     it.restarted();
     assert_eq!(it.must(Command::Tick), []);
-    assert_eq!((it.status("a"), it.status("b")), (Status::Complete, Status::Running));
+    assert_eq!((it.status("a"), it.status("b")), (StepStatus::Complete, StepStatus::Running));
     let late = Command::ReportExit { of: it.attempt_id(it.agent("b")), exit: Exit::Code(0), evidence: None };
     it.plays("b", complete());
     assert_eq!(it.when(late).unwrap_err().code(), "stale_attempt");
@@ -161,7 +164,7 @@ fn peers_09_a_quest_that_fails_or_plans_nonsense_does_not_stop_another() {
     for _ in 0..4 {
         it.forgets("requirements");
     }
-    assert_eq!(it.status("requirements"), Status::Failed);
+    assert_eq!(it.status("requirements"), StepStatus::Failed);
     it.quest = QuestId::from_bytes([8; 16]);
     it.create(alone(quest_spec()), None, &[planned("a", &[])]);
     it.plays("a", complete());
@@ -186,13 +189,13 @@ fn peers_11_an_overload_is_waited_out_for_hours_and_spends_nothing() {
     let mut it = smithy(slots(1), &[("a", &[]), ("b", &[])]);
     let agent = it.agent("a");
     it.leaves("a", refused(FailureKind::Overloaded));
-    assert_eq!((it.status("a"), it.running()), (Status::Parked, vec!["b".to_owned()]), "it gives its slot back");
+    assert_eq!((it.status("a"), it.running()), (StepStatus::Parked, vec!["b".to_owned()]), "it gives its slot back");
     it.plays("b", complete());
     for _ in 0..20 {
         it.later(31 * 60 * 1_000);
         assert_eq!((it.agent("a"), it.run(agent).crashes), (agent, 0));
         it.leaves("a", refused(FailureKind::Overloaded));
-        assert_eq!(it.status("a"), Status::Parked);
+        assert_eq!(it.status("a"), StepStatus::Parked);
     }
     it.later(31 * 60 * 1_000);
     it.plays("a", complete());
@@ -209,7 +212,7 @@ fn peers_12_what_is_said_just_before_the_exit_counts() {
     let agent = it.start("a");
     it.says(agent, vec![spoken("a")]);
     it.exits(agent, Exit::Signal(9));
-    assert_eq!(it.status("a"), Status::Complete);
+    assert_eq!(it.status("a"), StepStatus::Complete);
 }
 
 /// A sub-agent's line ended the parent. Cycles inverted the order.

@@ -6,7 +6,7 @@ use hatchery_core::output::Output;
 use hatchery_core::permission::{
     Access, DecidedBy, PATIENCE_MS, PendingState, PermissionDecision, PermissionPolicy, PermissionRequest,
 };
-use hatchery_core::quest::{Isolation, QuestSpec, Status};
+use hatchery_core::quest::{Isolation, QuestSpec, StepStatus};
 use hatchery_core::run::{RunSpec, RunState, StopWhy};
 use hatchery_core::{AgentId, Cause, Event, Exit};
 
@@ -79,7 +79,7 @@ fn who_is_stopped_while_it_waits_asks_no_more() {
     it.must(hatchery_core::Command::StopRun { agent });
     assert!(it.run(agent).attempt.permissions.is_empty());
     assert!(it.questions().iter().all(|open| it.world.question(*open).unwrap().agent == agent), "about its end");
-    assert_ne!(it.status("a"), Status::Running);
+    assert_ne!(it.status("a"), StepStatus::Running);
 }
 
 #[test]

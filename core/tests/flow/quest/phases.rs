@@ -4,7 +4,7 @@ use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{QuestEvent, RunEvent, StepEvent};
 use hatchery_core::output::FailureKind;
-use hatchery_core::quest::{QuestSpec, Requirements, Start, Status, StepState, Verdict};
+use hatchery_core::quest::{QuestSpec, Requirements, Start, StepState, StepStatus, Verdict};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{Command, Event, Exit};
 
@@ -111,14 +111,32 @@ fn a_plan_may_need_a_persons_consent() {
     let mut it = planned_bridge(QuestSpec { approve_plan: true, ..quest_spec() });
     let asked = it.world.question(it.question()).expect("it is open").clone();
     assert_eq!(asked.about, About::Step { quest: Q, trouble: StepTrouble::Approval });
-    assert_eq!([it.status("plan"), it.status("arch")], [Status::WaitingForHuman, Status::Pending]);
+    assert_eq!([it.status("plan"), it.status("arch")], [StepStatus::WaitingForHuman, StepStatus::Pending]);
     let planner = it.step("plan").agents.last().expect("it was planned").agent;
     it.answers("of wood, please");
     assert_eq!(it.agent("plan"), planner);
     assert!(it.told(planner).contains("<answer>\nof wood, please"));
     it.plays("plan", complete());
     it.answers("yes");
-    assert_eq!([it.status("plan"), it.status("arch")], [Status::Complete, Status::Running]);
+    assert_eq!([it.status("plan"), it.status("arch")], [StepStatus::Complete, StepStatus::Running]);
+}
+
+#[test]
+fn what_to_change_in_a_plan_is_told_to_its_planner_and_not_to_those_whom_it_asked() {
+    let mut it = begun(QuestSpec { approve_plan: true, ..quest_spec() }, &[]);
+    let agent = it.start("requirements");
+    it.calls(agent, Command::SetRequirements { agent, requirements: wanted() }).expect("it may");
+    it.signals(agent, "requirements", complete()).expect("it may");
+    it.exits(agent, Exit::Code(0));
+    let planner = it.agent("plan");
+    it.plays("plan", calls("chaoswhisperer", true));
+    it.plays("plan", complete());
+    it.start("plan");
+    it.calls(planner, Command::PlanSteps { agent: planner, steps: vec![planned("arch", &[])] }).expect("it may");
+    it.signals(planner, "plan", complete()).expect("it may");
+    it.exits(planner, Exit::Code(0));
+    it.answers("of wood, please");
+    assert_eq!((it.agent("plan"), it.role("plan").as_str()), (planner, "pathseeker"));
 }
 
 #[test]
@@ -126,14 +144,14 @@ fn with_steps_from_the_start_nothing_is_planned() {
     let it = begun(quest_spec(), &[planned("a", &[])]);
     assert_eq!(
         [it.status("requirements"), it.status("plan"), it.status("a")],
-        [Status::Complete, Status::Complete, Status::Running]
+        [StepStatus::Complete, StepStatus::Complete, StepStatus::Running]
     );
     let mut alone = alone(quest_spec());
     alone.table.paths.review = vec!["smith".into()];
     let mut it = begun(alone, &[planned("a", &[])]);
-    assert_eq!([it.status("a"), it.status("review")], [Status::Running, Status::Pending]);
+    assert_eq!([it.status("a"), it.status("review")], [StepStatus::Running, StepStatus::Pending]);
     it.plays("a", complete());
-    assert_eq!((it.status("review"), it.state()), (Status::Running, "open"));
+    assert_eq!((it.status("review"), it.state()), (StepStatus::Running, "open"));
 }
 
 #[test]
@@ -147,14 +165,17 @@ fn a_pause_stops_those_at_work_and_they_go_on_where_they_were() {
     // One that signals while it is stopped has signalled.
     it.signals(b, "b", complete()).expect("it may");
     it.exits(b, Exit::Signal(15));
-    assert_eq!([it.status("a"), it.status("b"), it.status("c")], [Status::Queued, Status::Complete, Status::Queued]);
+    assert_eq!(
+        [it.status("a"), it.status("b"), it.status("c")],
+        [StepStatus::Queued, StepStatus::Complete, StepStatus::Queued]
+    );
     assert_eq!(
         (it.running().len(), it.count(|event| matches!(event, Event::Step { what: StepEvent::Failed { .. }, .. }))),
         (0, 0)
     );
     it.restarted();
     it.must(Command::ResumeQuest { quest: Q });
-    assert_eq!((it.agent("a"), it.run(a).number, it.status("c")), (a, 2, Status::Running));
+    assert_eq!((it.agent("a"), it.run(a).number, it.status("c")), (a, 2, StepStatus::Running));
 }
 
 #[test]
@@ -164,7 +185,7 @@ fn what_is_parked_stays_parked_over_a_pause() {
     it.leaves("a", refused(FailureKind::Overloaded));
     assert_eq!(it.must(Command::PauseQuest { quest: Q }), [Event::Quest { quest: Q, what: QuestEvent::Paused }]);
     it.later(60_000);
-    assert_eq!((it.status("a"), it.run(agent).is_parked()), (Status::Queued, true));
+    assert_eq!((it.status("a"), it.run(agent).is_parked()), (StepStatus::Queued, true));
     it.must(Command::ResumeQuest { quest: Q });
     it.plays("a", complete());
     assert_eq!(it.state(), "complete");
@@ -205,7 +226,7 @@ fn a_held_quest_begins_nothing_and_what_was_done_elsewhere_stays_done() {
     let start =
         Start { hold: true, requirements: Some(wanted()), steps, complete: done(&["plan", "a", "a", "review"]) };
     it.must(Command::CreateQuest { quest: Q, quest_spec: Box::new(quest_spec()), budget: None, start });
-    assert_eq!((it.state(), it.status("b")), ("paused", Status::Queued));
+    assert_eq!((it.state(), it.status("b")), ("paused", StepStatus::Queued));
     let said = |step: &str| match &it.step(step).state {
         StepState::Complete { summary, .. } => summary.clone(),
         other => panic!("{step} is {other:?}"),
@@ -213,9 +234,9 @@ fn a_held_quest_begins_nothing_and_what_was_done_elsewhere_stays_done() {
     assert_eq!(["requirements", "plan", "a"].map(said), ["given from the start", "done there", "done there"]);
     it.must(Command::ResumeQuest { quest: Q });
     let states = ["requirements", "plan", "a", "b", "c", "review"].map(|step| it.status(step));
-    let (complete, pending) = (Status::Complete, Status::Pending);
+    let (complete, pending) = (StepStatus::Complete, StepStatus::Pending);
     // A review that saw less than all of it does not count.
-    assert_eq!(states, [complete, complete, complete, Status::Running, pending, pending]);
+    assert_eq!(states, [complete, complete, complete, StepStatus::Running, pending, pending]);
 }
 
 /// The ids of a quest's agents follow from its own, so one that is taken in under its own id may meet those that it had elsewhere.

@@ -3,7 +3,7 @@
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::StepEvent;
-use hatchery_core::quest::{QuestSpec, Status, StepPlan, StepState, Work};
+use hatchery_core::quest::{QuestSpec, StepPlan, StepState, StepStatus, Work};
 use hatchery_core::{AgentId, Command, Event, Exit};
 
 /// A smith has asked for a planner, who is at work on the smith's step.
@@ -28,7 +28,7 @@ fn a_step_begins_when_all_that_it_depends_on_is_complete() {
     let mut it = smithy(slots(4), &[("a", &[]), ("b", &[]), ("c", &["a", "b", "a"]), ("d", &["c"])]);
     assert_eq!(it.running(), ["a", "b"]);
     it.plays("a", complete());
-    assert_eq!([it.status("c"), it.status("d")], [Status::Pending, Status::Pending]);
+    assert_eq!([it.status("c"), it.status("d")], [StepStatus::Pending, StepStatus::Pending]);
     it.plays("b", complete());
     assert_eq!(it.running(), ["c"]);
     it.plays("c", complete());
@@ -54,10 +54,10 @@ fn another_plan_keeps_what_is_complete_or_under_way_and_replaces_the_rest() {
     let planner = it.start("b");
     assert_eq!(it.running(), ["b", "c"]);
     hand_in(&mut it, planner, &[planned("b", &[]), planned("e", &["a", "c"])]).expect("a good plan");
-    assert_eq!([it.status("a"), it.status("c")], [Status::Complete, Status::Running]);
+    assert_eq!([it.status("a"), it.status("c")], [StepStatus::Complete, StepStatus::Running]);
     assert!(!it.has("d") && it.has("e"));
     is_done(&mut it, planner, "b");
-    assert_eq!((it.role("b").as_str(), it.status("e")), ("smith", Status::Pending), "the caller goes on");
+    assert_eq!((it.role("b").as_str(), it.status("e")), ("smith", StepStatus::Pending), "the caller goes on");
     it.restarted();
     for step in ["b", "c", "e"] {
         it.plays(step, complete());
@@ -70,7 +70,7 @@ fn another_plan_keeps_what_is_complete_or_under_way_and_replaces_the_rest() {
 fn a_plan_without_the_planners_own_step_drops_it_when_the_planner_is_done() {
     let (mut it, planner) = replanning(&[("a", &[]), ("b", &["a"])], "a", true);
     hand_in(&mut it, planner, &[planned("a1", &[]), planned("a2", &["a1"])]).expect("a good plan");
-    assert_eq!((it.status("a"), it.running()), (Status::WaitingForRole, ["a", "a1"].map(str::to_owned).to_vec()));
+    assert_eq!((it.status("a"), it.running()), (StepStatus::WaitingForRole, ["a", "a1"].map(str::to_owned).to_vec()));
     is_done(&mut it, planner, "a");
     assert!(!it.has("a") && !it.has("b"));
     it.plays("a1", complete());
@@ -85,7 +85,7 @@ fn a_step_that_a_new_plan_puts_behind_others_waits_for_them() {
         let plan = [planned("a", &["a1"]), planned("a1", &[]), planned("b", &["a"])];
         hand_in(&mut it, planner, &plan).expect("a good plan");
         is_done(&mut it, planner, "a");
-        assert_eq!((it.status("a"), it.running()), (Status::Pending, vec!["a1".to_owned()]));
+        assert_eq!((it.status("a"), it.running()), (StepStatus::Pending, vec!["a1".to_owned()]));
         it.restarted();
         it.plays("a1", complete());
         assert_eq!((it.role("a").as_str(), it.running()), ("smith", vec!["a".to_owned()]));
@@ -180,7 +180,7 @@ fn nothing_is_complete_before_what_it_depends_on() {
     let agent = it.start("a");
     hand_in(&mut it, agent, &[planned("a", &["b"]), planned("b", &[])]).expect("a good plan");
     is_done(&mut it, agent, "a");
-    assert_eq!((it.status("a"), it.running()), (Status::Pending, vec!["b".to_owned()]));
+    assert_eq!((it.status("a"), it.running()), (StepStatus::Pending, vec!["b".to_owned()]));
     it.plays("b", complete());
     it.plays("a", complete());
     assert_eq!(it.state(), "complete");
@@ -224,9 +224,9 @@ fn a_review_can_lead_to_a_new_step_and_goes_on_after_it() {
         hand_in(&mut it, planner, &[planned("b", &["a"]), planned("c", &["b"])]).expect("a good plan");
         is_done(&mut it, planner, "review");
         it.restarted();
-        assert_eq!((it.status("review"), it.running()), (Status::Pending, vec!["b".to_owned()]));
+        assert_eq!((it.status("review"), it.running()), (StepStatus::Pending, vec!["b".to_owned()]));
         it.plays("b", complete());
-        assert_eq!(it.status("review"), Status::Pending);
+        assert_eq!(it.status("review"), StepStatus::Pending);
         it.plays("c", complete());
         assert_eq!((it.role("review").as_str(), it.running()), ("smith", vec!["review".to_owned()]));
         it.plays("review", complete());
@@ -242,36 +242,36 @@ fn a_plan_that_is_split_anew_needs_consent_again() {
     let planner = it.start("a");
     let plan = [planned("a", &[]), planned("a1", &[]), planned("b", &["a"])];
     hand_in(&mut it, planner, &plan).expect("a good plan");
-    assert_eq!((it.status("a1"), it.running()), (Status::Pending, vec!["a".to_owned()]), "nothing of it is begun");
+    assert_eq!((it.status("a1"), it.running()), (StepStatus::Pending, vec!["a".to_owned()]), "nothing of it is begun");
     is_done(&mut it, planner, "a");
     let asked = it.world.question(it.question()).expect("it is open").clone();
     assert_eq!(asked.about, About::Step { quest: Q, trouble: StepTrouble::Approval });
     assert!(asked.text.contains("split anew for step `a`, and 3 steps are left"), "{}", asked.text);
     // What a person wants otherwise is told to the planner, and asked about again.
     it.answers("without a1, please");
-    assert_eq!((it.agent("a"), it.status("a1")), (planner, Status::Pending));
+    assert_eq!((it.agent("a"), it.status("a1")), (planner, StepStatus::Pending));
     let planner = it.start("a");
     hand_in(&mut it, planner, &[planned("a", &[]), planned("a2", &[]), planned("b", &["a"])]).expect("a good plan");
     is_done(&mut it, planner, "a");
     it.restarted();
-    assert_eq!((it.status("a"), it.status("a2")), (Status::WaitingForHuman, Status::Pending));
+    assert_eq!((it.status("a"), it.status("a2")), (StepStatus::WaitingForHuman, StepStatus::Pending));
     it.answers("yes");
-    assert_eq!((it.role("a").as_str(), it.status("a2")), ("smith", Status::Running), "the caller goes on");
+    assert_eq!((it.role("a").as_str(), it.status("a2")), ("smith", StepStatus::Running), "the caller goes on");
     // A planner that drops its own step, and one that the review has called.
     let mut it = smithy(consent.clone(), &[("a", &[])]);
     it.plays("a", calls("planner", true));
     let planner = it.start("a");
     hand_in(&mut it, planner, &[planned("a1", &[])]).expect("a good plan");
     is_done(&mut it, planner, "a");
-    assert!(it.has("a") && it.status("a1") == Status::Pending);
+    assert!(it.has("a") && it.status("a1") == StepStatus::Pending);
     it.answers("yes");
-    assert_eq!((it.has("a"), it.status("a1")), (false, Status::Running));
+    assert_eq!((it.has("a"), it.status("a1")), (false, StepStatus::Running));
     let (mut it, planner) = reviewing(consent, true);
     hand_in(&mut it, planner, &[planned("b", &[])]).expect("a good plan");
     is_done(&mut it, planner, "review");
-    assert_eq!((it.status("review"), it.status("b")), (Status::WaitingForHuman, Status::Pending));
+    assert_eq!((it.status("review"), it.status("b")), (StepStatus::WaitingForHuman, StepStatus::Pending));
     it.answers("yes");
-    assert_eq!((it.status("review"), it.running()), (Status::Pending, vec!["b".to_owned()]));
+    assert_eq!((it.status("review"), it.running()), (StepStatus::Pending, vec!["b".to_owned()]));
     it.plays("b", complete());
     it.plays("review", complete());
     assert_eq!(it.state(), "complete");

@@ -3,7 +3,7 @@
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::AgentEvent;
-use hatchery_core::quest::{MAX_FOLLOW_UPS, MAX_RETURNS, Status, Verdict};
+use hatchery_core::quest::{MAX_FOLLOW_UPS, MAX_RETURNS, StepStatus, Verdict};
 use hatchery_core::{Command, Event};
 
 #[test]
@@ -42,12 +42,12 @@ fn a_circle_of_roles_is_cut_by_a_question() {
         it.plays("a", calls("tinker", true));
         assert_eq!(it.role("a"), "tinker");
         it.plays("a", calls("smith", true));
-        if it.status("a") != Status::WaitingForHuman {
+        if it.status("a") != StepStatus::WaitingForHuman {
             assert_eq!(it.role("a"), "smith");
         }
     }
     let tinker = it.agent_of("a");
-    assert_eq!(it.status("a"), Status::WaitingForHuman);
+    assert_eq!(it.status("a"), StepStatus::WaitingForHuman);
     let asked = it.world.question(it.question()).expect("it is open").clone();
     assert_eq!((asked.agent, asked.about), (tinker, About::Step { quest: Q, trouble: StepTrouble::Circle }));
     it.answers("do it yourself");
@@ -63,7 +63,7 @@ fn so_is_a_ping_pong_that_is_no_circle() {
         it.plays("a", complete());
     }
     it.plays("a", calls("tinker", true));
-    assert_eq!(it.status("a"), Status::WaitingForHuman);
+    assert_eq!(it.status("a"), StepStatus::WaitingForHuman);
     it.answers("once more");
     it.plays("a", calls("tinker", true));
     assert_eq!(it.role("a"), "tinker", "a person had a say");

@@ -4,7 +4,7 @@ use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{RunEvent, StepEvent};
 use hatchery_core::output::Output;
-use hatchery_core::quest::{MAX_CONTINUATIONS, Signal, Status, StepState, Work};
+use hatchery_core::quest::{MAX_CONTINUATIONS, Signal, StepState, StepStatus, Work};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{Command, Event, Exit, QuestId};
 
@@ -15,7 +15,7 @@ fn a_signal_is_heeded_when_its_process_is_gone_and_not_before() {
     it.signals(agent, "a", complete()).expect("it may");
     assert_eq!(it.running(), ["a"], "its slot is held as long as there is a process");
     it.exits(agent, Exit::Code(0));
-    assert_eq!((it.status("a"), it.running()), (Status::Complete, vec!["b".to_owned()]));
+    assert_eq!((it.status("a"), it.running()), (StepStatus::Complete, vec!["b".to_owned()]));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn one_in_the_stream_that_would_have_been_refused_is_none_and_its_end_a_crash() 
     let agent = it.start("a");
     it.says(agent, vec![spoken("elsewhere"), well(0)]);
     it.exits(agent, Exit::Code(0));
-    assert_eq!((it.run(agent).crashes, it.status("a")), (1, Status::Running));
+    assert_eq!((it.run(agent).crashes, it.status("a")), (1, StepStatus::Running));
     // And what an older attempt has said is not said by this one.
     it.start("a");
     it.says(agent, vec![well(0)]);
@@ -121,7 +121,7 @@ fn partially_complete_goes_on_with_a_fresh_agent_that_knows_where() {
         it.plays("a", partial());
     }
     it.plays("a", partial());
-    assert_eq!(it.status("a"), Status::WaitingForHuman, "not without an end");
+    assert_eq!(it.status("a"), StepStatus::WaitingForHuman, "not without an end");
     it.answers("one more");
     it.plays("a", complete());
     assert_eq!(it.state(), "complete");
@@ -132,7 +132,7 @@ fn a_question_gives_the_slot_back_and_its_answer_resumes_that_conversation() {
     let mut it = smithy(slots(1), &[("a", &[]), ("b", &[])]);
     let agent = it.agent("a");
     it.plays("a", asks("which river?"));
-    assert_eq!((it.status("a"), it.running()), (Status::WaitingForHuman, vec!["b".to_owned()]));
+    assert_eq!((it.status("a"), it.running()), (StepStatus::WaitingForHuman, vec!["b".to_owned()]));
     let asked = it.world.question(it.question()).expect("it is open").clone();
     assert_eq!(asked.about, About::Step { quest: Q, trouble: StepTrouble::Input });
     assert_eq!((asked.agent, asked.text.as_str()), (agent, "which river?\n\nthe plan"));
@@ -141,7 +141,7 @@ fn a_question_gives_the_slot_back_and_its_answer_resumes_that_conversation() {
     it.answers("the Rhine");
     let again = Command::AnswerQuestion { question, answer: "the Rhine".into() };
     assert_eq!(it.when(again).unwrap_err().code(), "no_question");
-    assert_eq!(it.status("a"), Status::Queued, "there is one slot");
+    assert_eq!(it.status("a"), StepStatus::Queued, "there is one slot");
     it.plays("b", complete());
     assert_eq!((it.agent("a"), it.run(agent).number), (agent, 2));
     assert!(

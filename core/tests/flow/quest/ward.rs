@@ -4,7 +4,7 @@ use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{QuestEvent, QuestionEvent, StepEvent};
 use hatchery_core::output::Output;
-use hatchery_core::quest::{ChoreKind, Merge, Status, Verdict};
+use hatchery_core::quest::{ChoreKind, Merge, StepStatus, Verdict};
 use hatchery_core::{Command, Event, Exit};
 
 fn conflict() -> Merge {
@@ -15,13 +15,13 @@ fn conflict() -> Merge {
 fn a_ward_holds_a_slot_and_is_wanted_until_it_is_reported_once() {
     let mut it = smithy(hatchery_core::quest::QuestSpec { slots: 1, ..warded() }, &[("a", &[]), ("b", &[])]);
     it.plays("a", complete());
-    assert_eq!((it.running(), it.status("b")), (vec!["a".to_owned()], Status::Queued));
+    assert_eq!((it.running(), it.status("b")), (vec!["a".to_owned()], StepStatus::Queued));
     let wanted = |it: &Play| it.world.chores().get(&(Q, id("a"))).map(|chore| (chore.number, chore.what));
     assert_eq!(wanted(&it), Some((1, ChoreKind::Ward)));
     it.restarted();
     assert_eq!(wanted(&it), Some((1, ChoreKind::Ward)));
     it.ward("a", Verdict::Green);
-    assert_eq!((it.status("a"), it.running(), wanted(&it)), (Status::Complete, vec!["b".to_owned()], None));
+    assert_eq!((it.status("a"), it.running(), wanted(&it)), (StepStatus::Complete, vec!["b".to_owned()], None));
     let verdict = Verdict::Red { findings: vec![] };
     let late = Command::ReportWard { quest: Q, step: id("a"), number: 1, verdict, artifact: "x".into() };
     assert_eq!(it.when(late).unwrap_err().code(), "stale_chore");
@@ -55,7 +55,7 @@ fn after_three_mendings_red_is_a_failure_and_another_try_has_three_again() {
         assert!(
             matches!(&events[1], Event::Step { what: StepEvent::Failed { why, .. }, .. } if why.ends_with("3 mendings: error: crooked"))
         );
-        assert_eq!([it.status("a"), it.status("b")], [Status::Failed, Status::Blocked]);
+        assert_eq!([it.status("a"), it.status("b")], [StepStatus::Failed, StepStatus::Blocked]);
         it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
         assert_eq!(it.role("a"), "tinker");
     }
@@ -76,7 +76,7 @@ fn a_green_ward_gives_the_mendings_back() {
             it.plays("a", complete());
         }
     }
-    assert_eq!(it.status("a"), Status::Complete);
+    assert_eq!(it.status("a"), StepStatus::Complete);
 }
 
 #[test]
@@ -129,9 +129,9 @@ fn an_isolated_step_is_complete_when_it_is_merged() {
     assert_eq!(it.run(it.agent("a")).spec.folder.as_deref(), Some("trees/steps/a"));
     it.plays("a", complete());
     it.ward("a", Verdict::Green);
-    assert_eq!((it.status("a"), it.status("b")), (Status::Running, Status::Pending));
+    assert_eq!((it.status("a"), it.status("b")), (StepStatus::Running, StepStatus::Pending));
     it.merge("a", Merge::Merged);
-    assert_eq!((it.status("a"), it.status("b")), (Status::Complete, Status::Running));
+    assert_eq!((it.status("a"), it.status("b")), (StepStatus::Complete, StepStatus::Running));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_conflict_goes_to_the_mender_and_what_it_made_of_it_passes_the_ward() {
         it.ward("a", Verdict::Green);
     }
     it.merge("a", conflict());
-    assert_eq!(it.status("a"), Status::Failed);
+    assert_eq!(it.status("a"), StepStatus::Failed);
     // Another try begins with a mending, and that is looked at, too.
     it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
     it.plays("a", complete());
@@ -182,7 +182,7 @@ fn a_merge_that_cannot_be_made_is_a_question() {
     it.plays("a", complete());
     it.ward("a", Verdict::Green);
     it.merge("a", Merge::Broken { why: "the trunk is locked.".into() });
-    assert_eq!(it.status("a"), Status::WaitingForHuman);
+    assert_eq!(it.status("a"), StepStatus::WaitingForHuman);
     it.answers("retry");
     it.merge("a", Merge::Merged);
     assert_eq!(it.state(), "complete");
@@ -210,7 +210,7 @@ fn what_a_ward_says_that_was_replaced_while_it_ran_does_not_count() {
     let wanted = it.world.chores().get(&(Q, id("a"))).map(|chore| (chore.number, chore.what));
     assert_eq!(wanted, Some((2, ChoreKind::Ward)), "what was begun goes first");
     it.ward("a", Verdict::Green);
-    assert_eq!((it.status("a"), it.running()), (Status::Complete, vec!["b".to_owned()]));
+    assert_eq!((it.status("a"), it.running()), (StepStatus::Complete, vec!["b".to_owned()]));
     it.restarted();
 }
 
@@ -228,7 +228,7 @@ fn what_failed_by_a_ward_is_tried_again_with_the_one_that_took_its_place() {
         events,
         [Event::Quest { quest: Q, what: QuestEvent::WardChanged { command: "make test".into(), limit_ms: None } }]
     );
-    assert_eq!(it.status("a"), Status::Failed, "a person has to try it again");
+    assert_eq!(it.status("a"), StepStatus::Failed, "a person has to try it again");
     it.restarted();
     it.must(Command::RetryStep { quest: Q, step: id("a"), fresh: false });
     for _ in 0..3 {
@@ -237,7 +237,7 @@ fn what_failed_by_a_ward_is_tried_again_with_the_one_that_took_its_place() {
         it.plays("a", complete());
     }
     it.ward("a", Verdict::Green);
-    assert_eq!((it.status("a"), it.status("b")), (Status::Complete, Status::Running));
+    assert_eq!((it.status("a"), it.status("b")), (StepStatus::Complete, StepStatus::Running));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn who_waits_to_be_mended_or_for_an_answer_about_the_ward_goes_on_with_another()
     // Nothing is begun in a pause, so the mending has to wait.
     it.must(Command::PauseQuest { quest: Q });
     it.ward("a", red(&["error: crooked"]));
-    assert_eq!([it.status("a"), it.status("b")], [Status::Queued, Status::WaitingForHuman]);
+    assert_eq!([it.status("a"), it.status("b")], [StepStatus::Queued, StepStatus::WaitingForHuman]);
     let (asked, question) = (it.question(), it.step("b").question);
     let events = it.must(names(Some("make test")));
     assert!(
@@ -261,7 +261,7 @@ fn who_waits_to_be_mended_or_for_an_answer_about_the_ward_goes_on_with_another()
     // Both are at the new ward, and nobody mends what the old one found.
     it.ward("a", Verdict::Green);
     it.ward("b", Verdict::Green);
-    assert_eq!([it.status("a"), it.status("b")], [Status::Complete, Status::Complete]);
+    assert_eq!([it.status("a"), it.status("b")], [StepStatus::Complete, StepStatus::Complete]);
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_ward_that_is_given_later_is_for_what_is_still_open() {
     table.table.paths.work = ["smith", "ward"].map(str::to_owned).to_vec();
     let mut it = begun(table, &[planned("a", &[]), planned("b", &[])]);
     it.plays("a", complete());
-    assert_eq!(it.status("a"), Status::Complete);
+    assert_eq!(it.status("a"), StepStatus::Complete);
     it.must(names(Some("make test")));
     assert_eq!(it.world.ward(Q).map(|ward| ward.limit_ms), Some(5_000));
     it.plays("b", complete());
@@ -309,11 +309,11 @@ fn without_its_ward_a_quest_goes_on_as_if_there_had_been_none() {
     it.plays("b", complete());
     it.ward("b", red(&["error: crooked"]));
     it.ward("c", red(&["error: crooked"]));
-    assert_eq!([it.status("a"), it.status("b")], [Status::Running, Status::Failed]);
+    assert_eq!([it.status("a"), it.status("b")], [StepStatus::Running, StepStatus::Failed]);
     it.must(names(None));
-    assert_eq!((it.world.ward(Q), it.status("a"), it.role("c")), (None, Status::Complete, "tinker".to_owned()));
+    assert_eq!((it.world.ward(Q), it.status("a"), it.role("c")), (None, StepStatus::Complete, "tinker".to_owned()));
     it.must(Command::RetryStep { quest: Q, step: id("b"), fresh: false });
-    assert_eq!(it.status("b"), Status::Complete);
+    assert_eq!(it.status("b"), StepStatus::Complete);
     it.plays("c", complete());
     assert_eq!(it.state(), "complete");
     it.restarted();
@@ -333,7 +333,7 @@ fn a_step_that_was_denied_tools_and_changed_nothing_is_a_question() {
     let mut it = smithy(isolated(), &[("a", &[])]);
     works_without_tools(&mut it, "a");
     it.merge("a", Merge::Empty);
-    assert_eq!((it.status("a"), it.step("a").denied), (Status::WaitingForHuman, 1));
+    assert_eq!((it.status("a"), it.step("a").denied), (StepStatus::WaitingForHuman, 1));
     let text = it.world.question(it.question()).expect("it is open").text.clone();
     assert!(text.contains("were denied 1 uses of tools, and the step changed nothing"), "{text}");
     // Nothing was denied since: that there is nothing to do is believed now.
@@ -341,7 +341,7 @@ fn a_step_that_was_denied_tools_and_changed_nothing_is_a_question() {
     it.plays("a", complete());
     it.ward("a", Verdict::Green);
     it.merge("a", Merge::Empty);
-    assert_eq!((it.status("a"), it.step("a").denied, it.step("a").has_work), (Status::Complete, 1, false));
+    assert_eq!((it.status("a"), it.step("a").denied, it.step("a").has_work), (StepStatus::Complete, 1, false));
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn a_step_that_was_denied_tools_and_worked_all_the_same_is_complete() {
     let mut it = smithy(isolated(), &[("a", &[])]);
     works_without_tools(&mut it, "a");
     it.merge("a", Merge::Merged);
-    assert_eq!((it.status("a"), it.step("a").has_work), (Status::Complete, true));
+    assert_eq!((it.status("a"), it.step("a").has_work), (StepStatus::Complete, true));
 }
 
 /// Without a worktree there is no branch to compare.
@@ -357,7 +357,7 @@ fn a_step_that_was_denied_tools_and_worked_all_the_same_is_complete() {
 fn a_step_without_a_worktree_that_was_denied_tools_is_a_question() {
     let mut it = smithy(warded(), &[("a", &[])]);
     works_without_tools(&mut it, "a");
-    assert_eq!((it.status("a"), it.step("a").denied), (Status::WaitingForHuman, 1));
+    assert_eq!((it.status("a"), it.step("a").denied), (StepStatus::WaitingForHuman, 1));
     let text = it.world.question(it.question()).expect("it is open").text.clone();
     assert!(
         text.contains("were denied 1 uses of tools, and nobody can see whether the step changed something"),
@@ -367,7 +367,7 @@ fn a_step_without_a_worktree_that_was_denied_tools_is_a_question() {
     it.answers("retry");
     it.plays("a", complete());
     it.ward("a", Verdict::Green);
-    assert_eq!(it.status("a"), Status::Complete);
+    assert_eq!(it.status("a"), StepStatus::Complete);
 }
 
 #[test]
@@ -376,5 +376,5 @@ fn a_step_that_changed_nothing_and_was_denied_nothing_is_complete() {
     it.plays("a", complete());
     it.ward("a", Verdict::Green);
     it.merge("a", Merge::Empty);
-    assert_eq!((it.status("a"), it.step("a").has_work), (Status::Complete, false));
+    assert_eq!((it.status("a"), it.step("a").has_work), (StepStatus::Complete, false));
 }

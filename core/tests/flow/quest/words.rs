@@ -5,8 +5,8 @@ use hatchery_core::event::{MessageEvent, RunEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::quest::{
-    Context, Isolation, Merge, Observable, QuestSpec, Requirements, Signal, Start, Status, Step, StepId, StepPlan,
-    StepState, Verdict, WardSpec, Work,
+    Isolation, Merge, Observable, QuestContext, QuestSpec, Requirements, Signal, Start, Step, StepId, StepPlan,
+    StepState, StepStatus, Verdict, WardSpec, Work,
 };
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
 use hatchery_core::run::{AttemptId, Process, Run, RunSpec, wire_name};
@@ -110,7 +110,7 @@ pub fn planned(step: &str, after: &[&str]) -> StepPlan {
 
 pub fn wanted() -> Requirements {
     Requirements {
-        contexts: vec![Context { id: "river".into(), description: "there is a river".into() }],
+        contexts: vec![QuestContext { id: "river".into(), description: "there is a river".into() }],
         observables: vec![Observable {
             id: "dry-feet".into(),
             context: Some("river".into()),
@@ -232,7 +232,7 @@ impl Play {
         self.world.quest(self.quest).expect("it is there").step(&id(step)).is_some()
     }
 
-    pub fn status(&self, step: &str) -> Status {
+    pub fn status(&self, step: &str) -> StepStatus {
         self.step(step).status()
     }
 
@@ -333,7 +333,7 @@ impl Play {
     #[track_caller]
     pub fn forgets(&mut self, step: &str) -> Vec<Event> {
         // It waits for a moment if it has forgotten before.
-        if self.status(step) == Status::Parked {
+        if self.status(step) == StepStatus::Parked {
             self.later(60_000);
         }
         let agent = self.start(step);

@@ -3,9 +3,9 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::event::{AgentEvent, RunEvent};
-use hatchery_core::harness::{Capabilities, Declared, ModelChoice, Opening};
+use hatchery_core::harness::{Capabilities, Declared, ModelChoice, Opening, RepeatsHistory};
 use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
-use hatchery_core::run::{DeliveryKind, DesiredState, RunSpec, opening, wire_name};
+use hatchery_core::run::{DeliveryKind, DesiredState, Readiness, RunSpec, opening, wire_name};
 use hatchery_core::{Event, EventId, Refusal, plan};
 
 /// A process of a harness that lacks something, which has started (6).
@@ -64,7 +64,7 @@ fn a_session_that_the_harness_names_is_known_when_it_is_ready() {
     let it = hears(it, [ready()]).then([begun(first()), taken(first(), 1)]);
     assert_eq!(it.world.harness_session_owner(TALK), Some(A));
     let it = it.and(resumed(attempt(2)));
-    let resumes = Opening::Resume { session: TALK.into() };
+    let resumes = Opening::Resume { session: TALK.into(), repeats_history: true };
     assert_eq!(opening(&it.world, A, Capabilities::default()), resumes);
 }
 
@@ -139,6 +139,10 @@ fn a_fork_at_the_end_of_an_earlier_turn_copies_the_session_up_to_that_turn() {
 const UNKNOWN: Capabilities =
     Capabilities { chooses_session_id: false, forks: false, model_choice: ModelChoice::Never, ..Capabilities::ALL };
 
+/// Another process can go on with the session, and repeats its history then.
+const LOADS: Declared =
+    Declared { resumes: true, forks: false, model_choice: ModelChoice::Never, repeats_history: RepeatsHistory::Always };
+
 /// A process (6) has declared (7) what it can do, and is ready (8).
 fn declaring(spec: RunSpec, declared: Declared) -> Given {
     let it = wanted(spec).and(spawned_with(first(), UNKNOWN));
@@ -148,7 +152,7 @@ fn declaring(spec: RunSpec, declared: Declared) -> Given {
 #[test]
 fn a_session_is_copied_if_its_own_process_has_declared_that_it_can() {
     let opened = |forks: bool| {
-        let parent = declaring(spec(), Declared { resumes: true, forks, model_choice: ModelChoice::Never });
+        let parent = declaring(spec(), Declared { forks, ..LOADS });
         let parent = parent.and(heard(first(), BRIEFING)).and(spoke(A, "done"));
         let parent = parent.and(turn_ended(first(), well(), nothing_spent()));
         let upto = parent.world.agent(A).and_then(|agent| agent.last_message).map(|id| id.0);
@@ -163,14 +167,40 @@ fn a_session_is_copied_if_its_own_process_has_declared_that_it_can() {
 #[test]
 fn a_session_that_no_other_process_can_load_is_over_with_its_process() {
     let next = |resumes: bool| {
-        let it = declaring(staying(), Declared { resumes, forks: false, model_choice: ModelChoice::Never });
+        let it = declaring(staying(), Declared { resumes, ..LOADS });
         let it = it.and(heard(first(), BRIEFING)).and(spoke(A, "one")).and(said(A, "two"));
         let it = it.and(crashed(first(), hatchery_core::Exit::Signal(9), "")).and(resumed(attempt(2)));
         let waits: Vec<_> = conversation(&it).unheard.iter().map(|delivery| delivery.what).collect();
         (opening(&it.world, A, UNKNOWN), waits)
     };
-    assert_eq!(next(true), (Opening::Resume { session: TALK.into() }, vec![DeliveryKind::Message]));
+    let resumes = Opening::Resume { session: TALK.into(), repeats_history: true };
+    assert_eq!(next(true), (resumes, vec![DeliveryKind::Message]));
     assert_eq!(next(false), (Opening::New, vec![DeliveryKind::Briefing]), "the next process is told the history");
+}
+
+/// Only a process that was there could have heard what waits.
+#[test]
+fn a_history_is_repeated_if_it_shows_what_was_heard() {
+    let next = |repeats_history, is_said_before: bool| {
+        let it = declaring(staying(), Declared { repeats_history, ..LOADS });
+        let it = it.and(heard(first(), BRIEFING)).and(spoke(A, "one"));
+        let it = it.and(turn_ended(first(), well(), nothing_spent()));
+        let end = over(first(), hatchery_core::Cause::Crashed, hatchery_core::Exit::Signal(9), "");
+        let it = match is_said_before {
+            true => it.and(said(A, "two")).and(end),
+            false => it.and(end).and(said(A, "two")),
+        };
+        let what = AgentEvent::RunRequested { run: 2, spec: staying() };
+        let it = it.and(Event::Agent { agent: A, what }).restarted();
+        match opening(&it.world, A, UNKNOWN) {
+            Opening::Resume { repeats_history, .. } => repeats_history,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(next(RepeatsHistory::OnRequest, true));
+    assert!(!next(RepeatsHistory::OnRequest, false), "nobody has heard it");
+    assert!(next(RepeatsHistory::Always, false));
+    assert!(!next(RepeatsHistory::Never, true));
 }
 
 fn with_model() -> RunSpec {
@@ -180,20 +210,20 @@ fn with_model() -> RunSpec {
 #[test]
 fn an_open_session_is_told_the_model_before_anything_else() {
     let due = |spec, model_choice| {
-        last_run(&declaring(spec, Declared { resumes: true, forks: false, model_choice })).attempt.model_due
+        last_run(&declaring(spec, Declared { model_choice, ..LOADS })).attempt.readiness == Readiness::ConfirmsModel
     };
     assert!(due(with_model(), ModelChoice::SessionOption) && due(with_model(), ModelChoice::SessionModel));
     assert!(!due(staying(), ModelChoice::SessionOption) && !due(with_model(), ModelChoice::AtStart));
-    let declared = Declared { resumes: true, forks: false, model_choice: ModelChoice::SessionOption };
+    let declared = Declared { model_choice: ModelChoice::SessionOption, ..LOADS };
     let it = declaring(with_model(), declared);
     let chosen = Output::ModelChosen { model: "m".into() };
     let it = hears(it, [chosen.clone()]).then([noted(first(), chosen), taken(first(), 3)]);
-    assert!(!last_run(&it).attempt.model_due);
+    assert!(last_run(&it).attempt.readiness == Readiness::Ready);
 }
 
 #[test]
 fn a_process_that_does_not_take_the_model_is_let_go_and_the_run_says_why() {
-    let declared = Declared { resumes: true, forks: false, model_choice: ModelChoice::SessionOption };
+    let declared = Declared { model_choice: ModelChoice::SessionOption, ..LOADS };
     let refused = TurnResult::Failed { kind: FailureKind::WrongModel, detail: "no model `m`".into() };
     let end = TurnEnd { result: refused, ..TurnEnd::default() };
     let it = declaring(with_model(), declared).and(turn_ended(first(), end, nothing_spent()));

@@ -3,7 +3,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::event::AgentEvent;
-use hatchery_core::history::TURN_INTERRUPTED;
+use hatchery_core::history::{MAX_LATE_MESSAGES, TURN_INTERRUPTED};
 use hatchery_core::output::{FailureKind, Output, TurnEnd};
 use hatchery_core::run::{DeliveryKind, DesiredState, delivery_of, wire_name};
 use hatchery_core::{Cause, EventId, Exit, MessageKind, Refusal, plan};
@@ -224,4 +224,19 @@ fn deliveries_have_names_that_come_back() {
     for name in strange.into_iter().chain(others) {
         assert_eq!(delivery_of(name), None, "{name}");
     }
+}
+
+/// What is remembered of interrupts does not grow without end.
+#[test]
+fn the_newest_messages_that_were_heard_late_are_remembered() {
+    let mut it = working(spec());
+    let before = it.world.head().0;
+    for _ in 0..=MAX_LATE_MESSAGES {
+        it = it.and(said(A, "wait"));
+    }
+    let it = it.and(added(A, MessageKind::System, TURN_INTERRUPTED));
+    let mark = it.world.head();
+    let heard_after = |message: u64| it.world.heard_after(EventId(message));
+    assert_eq!([heard_after(before + 1), heard_after(before + 2)], [None, Some(mark)]);
+    assert_eq!(heard_after(mark.0 - 1), Some(mark));
 }

@@ -127,7 +127,7 @@ fn a_failed_turn_has_its_cause() {
         (
             refused(FailureKind::OutputTooLong),
             Cause::OutputTooLong,
-            "Ask for less at once, or let the program write more (CLAUDE_CODE_MAX_OUTPUT_TOKENS).",
+            "Ask for less at once, or let the program write more (claude: CLAUDE_CODE_MAX_OUTPUT_TOKENS).",
         ),
     ];
     for (end, cause, advice) in final_ones {
@@ -253,8 +253,8 @@ fn only_the_latest_runs_are_kept_at_hand() {
 fn a_program_that_does_not_know_its_arguments_is_not_started_again() {
     let evidence = Some("error: unknown option '--nope'".to_owned());
     let it = present(spec()).when(Command::ReportExit { of: first(), exit: Exit::Code(1), evidence });
-    let detail = "It does not understand how it was started: error: unknown option '--nope'. Mend `claude_args` and the \
-                  other settings of its program.";
+    let detail = "It does not understand how it was started: error: unknown option '--nope'. Mend the arguments of its \
+                  program in the settings, such as `claude_args` or `codex_args`.";
     it.then([over(first(), Cause::BadArguments, Exit::Code(1), detail)]);
 }
 

@@ -4,7 +4,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent};
-use hatchery_core::history::{Imported, RewindTo, SourceId};
+use hatchery_core::history::{ImportedItem, RewindTo, SourceId};
 use hatchery_core::run::{DeliveryKind, inherited_session};
 use hatchery_core::{Cause, Command, Event, EventId, Exit, MessageKind, Refusal};
 
@@ -14,7 +14,7 @@ fn at_rest() -> Given {
 
 fn import(kind: MessageKind) -> Command {
     let source_id = SourceId::Number(1);
-    let item = Imported::Message { agent: A, kind, content: String::new(), to: None, source_id };
+    let item = ImportedItem::Message { agent: A, kind, content: String::new(), to: None, source_id };
     Command::ImportHistory { items: vec![item] }
 }
 

@@ -22,17 +22,20 @@ fn agent(number: u8) -> AgentId {
 /// A chain of agents, each forked by the one before, all with a process and in their tool `wait`. The first one is A.
 fn chain(length: u8) -> (Given, Vec<AgentId>) {
     let agents: Vec<AgentId> = [A].into_iter().chain((1..length).map(agent)).collect();
-    let mut it = hears(working(staying()), [waits("w")]).done();
-    for pair in agents.windows(2) {
-        it = it.and(forked(pair[0], pair[1], None)).when(run(pair[1], staying())).done();
-        let of = it.world.run(pair[1]).expect("it was asked for").attempt_id(pair[1]);
-        let session = format!("talk-{}", pair[1]);
-        it = it.when(spawn_as(of, &session)).done();
-        let heard = it.world.conversation(pair[1]).expect("it is run").unheard.get_min().copied();
-        let heard = Output::Heard { id: wire_name(heard.map_or(EventId::START, |it| it.id)) };
-        it = it.when(output(of, 0, 3, [ready_as(&session), heard, waits("w")])).done();
-    }
+    let first = hears(working(staying()), [waits("w")]).done();
+    let it = agents.windows(2).fold(first, |it, pair| with_waiting(it, pair[0], pair[1]));
     (it, agents)
+}
+
+/// With an agent below a parent that has a process and is in its tool `wait`.
+fn with_waiting(it: Given, parent: AgentId, agent: AgentId) -> Given {
+    let it = it.and(forked(parent, agent, None)).when(run(agent, staying())).done();
+    let of = it.world.run(agent).expect("it was asked for").attempt_id(agent);
+    let session = format!("talk-{agent}");
+    let it = it.when(spawn_as(of, &session)).done();
+    let heard = it.world.conversation(agent).expect("it is run").unheard.get_min().copied();
+    let heard = Output::Heard { id: wire_name(heard.map_or(EventId::START, |it| it.id)) };
+    it.when(output(of, 0, 3, [ready_as(&session), heard, waits("w")])).done()
 }
 
 fn ready_as(session: &str) -> Output {
@@ -81,4 +84,32 @@ fn a_place_is_lent_on_only_so_often() {
         // With a place of its own it begins anyway.
         assert!(Places::new(&it.world, 3, agents).take(B));
     }
+}
+
+/// A wait can end by its time limit, while the agents below still wait for each other. Each of them keeps its process, so the chain
+/// must not grow at its other end.
+#[test]
+fn nobody_begins_while_more_work_than_there_are_places() {
+    let (it, agents) = chain(u8::try_from(MAX_LENDERS + 1).expect("few"));
+    let last = *agents.last().expect("A");
+    let it = hears(it, [answered("w")]).done().and(forked(last, B, None));
+    assert!(!it.world.run(A).is_some_and(Run::awaits_others), "A works again");
+    assert!(Places::new(&it.world, 1, agents.clone()).are_taken());
+    assert!(!Places::new(&it.world, 1, agents.clone()).take(B));
+    // One works, and a second one may.
+    let mut places = Places::new(&it.world, 2, agents.clone());
+    assert!(places.take(B) && places.are_taken());
+    // When A is gone, all others wait, and the last of them lends its place.
+    assert!(Places::new(&it.world, 1, agents[1..].to_vec()).take(B));
+}
+
+/// However they have come about, for example because `max_runs` was lowered.
+#[test]
+fn there_are_never_more_processes_than_a_multiple_of_the_places() {
+    let (it, mut agents) = chain(1);
+    let others: Vec<AgentId> = (1..=u8::try_from(MAX_LENDERS).expect("few")).map(agent).collect();
+    let it = others.iter().fold(it, |it, other| with_waiting(it, R, *other)).and(forked(A, B, None));
+    agents.extend(others);
+    assert!(!Places::new(&it.world, 1, agents.clone()).take(B), "A would lend its place, but there are five");
+    assert!(Places::new(&it.world, 1, agents[..MAX_LENDERS].to_vec()).take(B));
 }

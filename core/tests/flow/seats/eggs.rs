@@ -61,8 +61,8 @@ fn a_rebirth_has_as_much_time_as_a_birth() {
     assert_eq!(play.state(7), Some(SeatState::Expired));
 }
 
-fn soul_from_elsewhere(position: u64, status: Status) -> Command {
-    let document = Document {
+fn soul_from_elsewhere(position: u64, status: SeatStatus) -> Command {
+    let document = SeatDocument {
         position: at(position),
         vital: Vital { last_alive_at: Some(Timestamp(5)), status, last_session_id: None },
         births: vec![Born::of(&identity("Vael", "I am from elsewhere."), Some(Timestamp(1)))],
@@ -78,8 +78,8 @@ fn a_soul_that_arrives_while_somebody_hatches_can_be_woken() {
     play.must(summon(&[0, 1], 0));
     play.runs(agent(0));
     play.runs(agent(1));
-    play.must(soul_from_elsewhere(0, Status::Sleeping));
-    play.must(soul_from_elsewhere(1, Status::Sleeping));
+    play.must(soul_from_elsewhere(0, SeatStatus::Sleeping));
+    play.must(soul_from_elsewhere(1, SeatStatus::Sleeping));
     assert_eq!(play.refused(register(agent(0), "Lyra")), SeatRefusal::HasSoul(at(0)), "a soul is written once");
     play.exits(agent(0));
     play.now += HATCH_MS as i64;
@@ -95,13 +95,13 @@ fn a_soul_that_arrives_while_somebody_hatches_can_be_woken() {
 #[test]
 fn an_imported_soul_is_not_summoned_away() {
     let mut play = Play::new();
-    play.must(soul_from_elsewhere(0, Status::Expired));
+    play.must(soul_from_elsewhere(0, SeatStatus::Expired));
     assert_eq!((play.state(0), play.button()), (Some(SeatState::ASLEEP), Button::Wake));
     play.must(open(S, Mode::Direct));
     assert_eq!(play.refused(summon(&[0], 0)), SeatRefusal::NothingToSummon);
-    let far = Document {
+    let far = SeatDocument {
         position: at(1),
-        vital: Vital { status: Status::Hatching, ..Vital::default() },
+        vital: Vital { status: SeatStatus::Hatching, ..Vital::default() },
         births: vec![Born::of(&Identity::default(), Some(Timestamp(32_503_680_000_000)))],
     };
     play.must(Command::ImportIdentities { documents: vec![far] });

@@ -1,6 +1,9 @@
 //! The lead's own process: how it begins, and what its end means for the session.
 
 use super::*;
+use hatchery_core::seat::{Reach, reach, team_managed};
+
+const S2: SessionId = SessionId::from_bytes([3; 16]);
 
 fn session_ends(events: &[Record]) -> Vec<EndReason> {
     let ends = events.iter().filter_map(|record| match &record.event {
@@ -100,6 +103,83 @@ fn a_quick_restart_waits_for_the_old_process_of_the_lead() {
         assert_eq!(play.world.seats().session().map(|open| open.id), Some(T));
         assert!(play.world.conversation(LEAD).unwrap().unheard.len() >= 3, "the prompt and both messages wait for it");
     }
+}
+
+/// The daemon ran the seats before. Under a lead, their ended processes mean nothing: the lead says who is alive.
+#[test]
+fn seats_that_had_a_process_of_ours_live_under_a_lead() {
+    let mut play = alive(&[0, 1]);
+    play.must(Command::EndSession { session: S, reason: EndReason::User });
+    // One of the old processes is still dying when the lead begins.
+    play.exits(agent(0));
+    play.must(open(T, Mode::Lead));
+    play.runs(LEAD);
+    play.must(wake(&[(0, true), (1, true)]));
+    play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0},{\"gridPosition\":1}]}");
+    assert_eq!((play.state(0), play.state(1)), (Some(SeatState::Alive), Some(SeatState::Alive)));
+    play.exits(agent(1));
+    play.must(Command::CloseSession { session: S });
+    for number in [0, 1] {
+        assert_eq!(play.state(number.into()), Some(SeatState::Alive), "the end of its old process is not its end");
+        let lifecycle = play.world.agent(agent(number)).unwrap().lifecycle;
+        assert_eq!(lifecycle, Lifecycle::Alive { session: Some(T) }, "agent {number}");
+        assert_eq!(team_managed(&play.world, agent(number)), Some(at(number.into())));
+    }
+    let name = "Name0".to_owned();
+    assert_eq!(reach(&play.world, at(0)), Ok(Reach::Inbox { agent: agent(0), name }));
+    play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":1}]}");
+    assert_eq!((play.state(0), play.state(1)), (Some(SeatState::ASLEEP), Some(SeatState::Alive)));
+    assert_eq!(play.world.agent(agent(0)).unwrap().lifecycle, Lifecycle::Sleeping);
+    // And back: the daemon runs them again.
+    play.must(Command::EndSession { session: T, reason: EndReason::User });
+    play.closes(T, &[LEAD]);
+    play.must(open(S2, Mode::Direct));
+    play.must(wake(&[(0, true)]));
+    play.runs(agent(0));
+    assert_eq!((play.state(0), play.state(1)), (Some(SeatState::Alive), Some(SeatState::ASLEEP)));
+}
+
+/// The team is gone with the process of its lead. The next one may find it again, and has to say so.
+#[test]
+fn a_lead_that_is_started_again_has_to_report_anew() {
+    for exit in [Exit::Code(3), Exit::LostWithMachine] {
+        let mut play = Play::new();
+        let lead = LeadOrder { spec: RunSpec { retries: 2, ..spec() }, ..lead() };
+        let Command::OpenSeats { session, opened, .. } = open(S, Mode::Lead) else { panic!() };
+        play.must(Command::OpenSeats { session, opened, lead: Some(Box::new(lead)) });
+        play.runs(LEAD);
+        play.must(summon(&[0, 1], 0));
+        registers(&mut play, 0);
+        let of = play.of(LEAD);
+        let crashed = play.must(Command::ReportExit { of, exit, evidence: None });
+        assert_eq!(session_ends(&crashed), [], "it is tried again");
+        assert_eq!(play.state(0), Some(SeatState::ASLEEP));
+        assert_eq!(play.world.agent(agent(0)).unwrap().lifecycle, Lifecycle::Sleeping);
+        assert!(matches!(play.state(1), Some(SeatState::Hatching { .. })), "it may still get its name");
+        play.now += 3_600_000;
+        play.must(Command::Tick);
+        play.runs(LEAD);
+        assert_eq!((play.state(0), play.button()), (Some(SeatState::ASLEEP), Button::Wake));
+        play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0}]}");
+        assert_eq!(play.state(0), Some(SeatState::Alive));
+    }
+}
+
+/// Its old process still speaks of the team that it had. The new session does not hear of it.
+#[test]
+fn the_last_words_of_an_old_process_are_no_report() {
+    let mut play = Play::new();
+    play.must(open(S, Mode::Lead));
+    play.runs(LEAD);
+    registers(&mut play, 0);
+    play.must(Command::EndSession { session: S, reason: EndReason::User });
+    play.must(open(T, Mode::Lead));
+    play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0}]}");
+    assert_eq!(play.state(0), Some(SeatState::ASLEEP));
+    play.exits(LEAD);
+    play.runs(LEAD);
+    play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0}]}");
+    assert_eq!(play.state(0), Some(SeatState::Alive));
 }
 
 /// A person who changes their mind: nothing starts after the end.

@@ -353,3 +353,67 @@ fn an_artifact_of_the_lead_is_recorded_beside_the_result_of_its_tool() {
         vec![call("t3", "/tmp/c.html"), result("t3", "ok", false), call("t4", "memory/d"), result("t4", "no", true)];
     assert_eq!(written(&play.says(LEAD, others)), []);
 }
+
+/// Nobody has read it. The lead passes it on, once, and its answer is that of the seat. So do later messages, until the seat sleeps.
+#[test]
+fn a_message_that_stays_unread_goes_through_the_lead() {
+    let mut play = team("Kael");
+    let message = told_at(&play.must(say(Some(at(0)), false)));
+    let relay = |message| Command::RelayMessage { to: at(0), message, text: "hello".into() };
+    let relayed = play.must(relay(message));
+    assert_eq!(told(&relayed), [(LEAD, "[ROUTE TO AGENT: Lyra]\n\nhello".to_owned())]);
+    let again = |record: &Record| matches!(record.event, Event::Seat(SeatEvent::Addressed { .. }));
+    assert!(!relayed.iter().any(again), "it was said before: {relayed:?}");
+    assert_eq!(play.refused(relay(message)), SeatRefusal::Relayed(message));
+    hears(&mut play, &relayed);
+    assert_eq!(spoken_for(&play.says_text(LEAD, "Lyra is well.")), [("Lyra is well.".to_owned(), Some(0))]);
+    assert_eq!(reach(&play.world, at(0)), Ok(Reach::Lead), "it does not read its inbox");
+    assert!(matches!(reach(&play.world, at(1)), Ok(Reach::Inbox { .. })), "the other one may");
+    // Its next life may read again.
+    play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":1}]}");
+    assert_eq!(play.refused(relay(EventId(message.0 + 1))), SeatRefusal::Asleep(at(0)), "its memory has the message");
+    play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0},{\"gridPosition\":1}]}");
+    assert!(matches!(reach(&play.world, at(0)), Ok(Reach::Inbox { .. })));
+    play.must(Command::EndSession { session: S, reason: EndReason::User });
+    assert_eq!(play.refused(relay(message)), SeatRefusal::NoSession);
+    let mut play = alive(&[0]);
+    assert_eq!(play.refused(relay(message)), SeatRefusal::NoLead, "the daemon has its process");
+}
+
+/// What was said before a wake is in the memory that the wake has told. It does not come a second time by the lead.
+#[test]
+fn what_a_wake_has_told_is_not_passed_on() {
+    let mut play = team("Kael");
+    let message = told_at(&play.must(say(Some(at(0)), false)));
+    let relay = |message| Command::RelayMessage { to: at(0), message, text: "hello".into() };
+    let others = "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":1}]}";
+    let all = "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0},{\"gridPosition\":1}]}";
+    play.says_text(LEAD, others);
+    let Command::WakeSeats { mut seats, spec, messages, hatch_ms } = wake(&[(0, true)]) else { panic!("a wake") };
+    seats[0].has_transcript = true;
+    play.must(Command::WakeSeats { seats, spec, messages, hatch_ms });
+    assert_eq!(play.refused(relay(message)), SeatRefusal::Relayed(message), "while it wakes");
+    play.says_text(LEAD, all);
+    assert_eq!(play.refused(relay(message)), SeatRefusal::Relayed(message));
+    assert!(matches!(reach(&play.world, at(0)), Ok(Reach::Inbox { .. })), "it may read its inbox");
+    let next = told_at(&play.must(say(Some(at(0)), false)));
+    play.must(relay(next));
+}
+
+/// A seat that was not listed for a moment was not woken, and its memory is what it was. It is asked for once all the same, also by a
+/// daemon that was killed after it had asked.
+#[test]
+fn a_message_is_passed_on_once_also_over_a_short_sleep() {
+    let mut play = team("Kael");
+    let message = told_at(&play.must(say(Some(at(0)), false)));
+    let relay = |message| Command::RelayMessage { to: at(0), message, text: "hello".into() };
+    let others = "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":1}]}";
+    let all = "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0},{\"gridPosition\":1}]}";
+    play.says_text(LEAD, others);
+    play.says_text(LEAD, all);
+    play.must(relay(message));
+    play.says_text(LEAD, others);
+    play.says_text(LEAD, all);
+    assert!(matches!(reach(&play.world, at(0)), Ok(Reach::Inbox { .. })), "its next process may read");
+    assert_eq!(play.refused(relay(message)), SeatRefusal::Relayed(message));
+}

@@ -3,7 +3,7 @@
 use super::Work;
 use crate::child::{Child, usage};
 use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent};
-use hatchery_core::history::{Said, TURN_INTERRUPTED, mark_interrupted, ranges};
+use hatchery_core::history::{HistoryMessage, TURN_INTERRUPTED, mark_interrupted, ranges};
 use hatchery_core::run::{Delivery, DeliveryKind, RunState, StopWhy};
 use hatchery_core::usage::Usage;
 use hatchery_core::{AgentId, Cause, Event, EventId, Exit, MessageKind, Record, Stream, World, plan};
@@ -120,13 +120,13 @@ impl Work {
     }
 
     /// The messages to an agent that count.
-    pub(super) fn messages(&self, agent: AgentId) -> Vec<Said> {
+    pub(super) fn messages(&self, agent: AgentId) -> Vec<HistoryMessage> {
         let parts = ranges(&self.world, agent);
         let within = |after: EventId, upto: EventId| {
             let [after, upto] = [after, upto].map(|id| self.history.partition_point(|record| record.id <= id));
             self.history[after..upto].iter()
         };
-        let mut said: Vec<Said> = (parts.iter())
+        let mut said: Vec<HistoryMessage> = (parts.iter())
             .flat_map(|part| {
                 within(part.after, part.upto).filter_map(|record| {
                     let Event::Message(MessageEvent::Added { agent, kind, content, source_id, .. }) =
@@ -134,7 +134,7 @@ impl Work {
                     else {
                         return None;
                     };
-                    let said = Said { id: record.id, agent, kind, content, source_id, interrupted: false };
+                    let said = HistoryMessage { id: record.id, agent, kind, content, source_id, interrupted: false };
                     (agent == part.agent).then_some(said)
                 })
             })

@@ -45,7 +45,7 @@ impl Work {
         let others = self.folders.values().filter(|child| child.of.agent == of.agent && child.exit.is_none());
         assert_eq!(others.count(), 0, "{of:?} would be the second process of its agent");
         let opening = match opening(&self.world, of.agent, Capabilities::ALL) {
-            harness::Opening::Resume { session } => Opening::Resumed(session),
+            harness::Opening::Resume { session, .. } => Opening::Resumed(session),
             harness::Opening::Fork { from, .. } => Opening::Forked(from),
             harness::Opening::New => Opening::New,
         };

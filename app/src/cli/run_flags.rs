@@ -1,7 +1,11 @@
 //! The options of commands that may start a run.
 
 use super::Context;
-use crate::report::{Code, Report};
+use crate::harness::{find_program, too_old};
+use crate::quests;
+use crate::report::{Code, Context as _, Report};
+use crate::runner::RunSettings;
+use crate::trust;
 use hatchery_core::run::{MAX_RETRIES, MAX_STALL_MS, MIN_STALL_MS};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -11,8 +15,8 @@ const STALL_SECONDS: RangeInclusive<u64> = MIN_STALL_MS / 1_000..=MAX_STALL_MS /
 /// Which program plays an agent, and how.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Player {
-    /// The program that runs the agent: claude, codex, opencode, gemini, qwen, scripted, or one of the settings [default: the
-    /// setting `harness`]
+    /// The harness, which connects Hatchery to an agent program: claude, codex, opencode, gemini, qwen, scripted, or one that the
+    /// settings define [default: the setting `harness`]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
 
@@ -21,7 +25,7 @@ pub struct Player {
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     model: Option<String>,
 
-    /// For the scripted harness: a script, or a folder from which it takes one
+    /// For the harness scripted: a script, or a folder from which each agent takes one script
     #[arg(long, value_name = "PATH")]
     script: Option<String>,
 
@@ -37,7 +41,7 @@ pub struct Player {
 
 /// How a run differs from what is usual here.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct RunOptions {
+pub struct RunFlags {
     #[command(flatten)]
     player: Player,
 
@@ -55,6 +59,35 @@ pub struct RunOptions {
 }
 
 impl Player {
+    /// Refuses what cannot be played before anything is made. A daemon that runs knows better: it starts the program with its own environment.
+    /// One that is about to be started gets ours.
+    pub fn check_before_start(&self, context: &Context) -> Result<(), Report> {
+        if context.project.is_served() {
+            return Ok(());
+        }
+        let config = context.config()?;
+        let name = self.harness.as_ref().unwrap_or(&config.runs.harness);
+        let program = std::env::current_exe().context("this program cannot be found again")?;
+        let harnesses = RunSettings::of(&context.project, &config, &program).harnesses;
+        let programs = harnesses.programs();
+        let Some(program) = programs.get(name) else {
+            return Err(Report::new(Code::Usage, format_args!("there is no harness `{name}`"))
+                .hint(format_args!("choose one of: {}", harnesses.names().join(", "))));
+        };
+        let Some(found) = find_program(program, context.project.root(), &std::env::var_os("PATH").unwrap_or_default())
+        else {
+            return Err(quests::not_there(name, program).hint(
+                "install it, and `hatchery doctor` shows whether it is found; `--harness scripted` needs no program",
+            ));
+        };
+        // A program that the project names is not even asked for its version without the user's word.
+        trust::check(&context.project, &config.file)?;
+        match too_old(name, &found) {
+            Some(why) => Err(quests::outdated(name, &why)),
+            None => Ok(()),
+        }
+    }
+
     /// What is not there is better told now than found in the crash of a process. The daemon is on the same machine.
     pub fn as_json(&self) -> Result<serde_json::Value, Report> {
         // A path is meant from where the command is given, and the daemon is elsewhere.
@@ -71,7 +104,11 @@ impl Player {
     }
 }
 
-impl RunOptions {
+impl RunFlags {
+    pub fn check_before_start(&self, context: &Context) -> Result<(), Report> {
+        self.player.check_before_start(context)
+    }
+
     /// The same for a whole run.
     pub fn as_json(&self, context: &Context) -> Result<serde_json::Value, Report> {
         if let Some(folder) = self.folder.as_ref().map(|folder| context.project.root().join(folder))

@@ -1,4 +1,4 @@
-//! The line to the client. What comes before the handshake is its own matter: newer clients first ask `server/discover`, and
+//! The connection to the client. What comes before the handshake is its own matter: newer clients first ask `server/discover`, and
 //! must hear that there is no such method before they say `initialize`.
 
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage};
@@ -10,9 +10,9 @@ use tokio::io::{Stdin, Stdout};
 
 const DISCOVER: &str = "server/discover";
 
-pub struct Line(AsyncRwTransport<RoleServer, Stdin, Stdout>);
+pub struct ClientTransport(AsyncRwTransport<RoleServer, Stdin, Stdout>);
 
-impl Line {
+impl ClientTransport {
     /// Standard output carries the protocol, and nothing else may write to it.
     pub fn on_standard_streams() -> Self {
         let (input, output) = rmcp::transport::stdio();
@@ -20,7 +20,7 @@ impl Line {
     }
 }
 
-impl Transport<RoleServer> for Line {
+impl Transport<RoleServer> for ClientTransport {
     type Error = io::Error;
 
     fn send(&mut self, item: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = io::Result<()>> + Send + 'static {

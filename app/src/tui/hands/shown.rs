@@ -1,0 +1,161 @@
+//! What commands and panels show is true, and in sentences.
+
+use super::{NOW, at_ann, control, id, press, seen, usage, write};
+use crate::tui::conversation::Kind;
+use crate::tui::model::Model;
+use crate::tui::update::{Effect, Msg, update};
+use crossterm::event::KeyCode;
+use serde_json::{Value, json};
+
+/// Carries a command out, with this answer of the daemon.
+fn answered(model: &mut Model, command: &str, answer: Value) {
+    write(model, command);
+    let effects = press(model, KeyCode::Enter);
+    let tag = effects.into_iter().find_map(|effect| match effect {
+        Effect::Post { tag, .. } | Effect::Get { tag, .. } => Some(tag),
+        _ => None,
+    });
+    update(model, Msg::Answer { tag: tag.expect("a request"), result: Ok(answer) });
+}
+
+/// The answer that stands last in the conversation, only here.
+fn shown_here(model: &Model) -> String {
+    match &model.talk().unwrap().blocks().last().unwrap().kind {
+        Kind::Here { text } => text.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn screen(model: &Model) -> String {
+    crate::tui::scenes::shown(model)
+}
+
+fn mail(body: &str) -> Value {
+    json!({ "id": 90, "from": id("bbbb"), "to": "human", "body": body, "sent": NOW.0 })
+}
+
+#[test]
+fn waiting_for_mail_ends_with_a_sentence() {
+    let mut model = at_ann();
+    answered(&mut model, "/wait", json!({ "mail": mail("The schema\nis done."), "agents": [] }));
+    assert_eq!(shown_here(&model), "Mail from bob:\n\nThe schema\nis done.");
+    answered(&mut model, "/wait", json!({ "mail": null, "agents": [] }));
+    assert_eq!(shown_here(&model), "No mail came in 25 s. /wait waits again.");
+    let awaited = |name: &str, state: &str, mail: Value| json!({ "agent": id(name), "id": id(name), "state": state, "mail": mail });
+    let agents = [awaited("bbbb", "mail", mail("Done.")), awaited("aaaa", "waiting", Value::Null)];
+    answered(&mut model, "/wait bob ann", json!({ "mail": null, "agents": agents }));
+    assert_eq!(shown_here(&model), "Mail from bob:\n\nDone.\n\nNo mail of ann came in 25 s. /wait waits again.");
+    answered(&mut model, "/wait bob", json!({ "mail": null, "agents": [awaited("bbbb", "dead", Value::Null)] }));
+    assert_eq!(shown_here(&model), "bob is dead, and has sent no mail.");
+}
+
+#[test]
+fn conversations_to_adopt_are_listed_and_one_is_adopted() {
+    let mut model = at_ann();
+    let session = |name: &str, agent: Value, pid: Value| {
+        json!({
+            "session": name, "harness": "claude", "folder": null, "lastActive": NOW.0 - 120_000, "messages": 14,
+            "firstPrompt": "Fix the *docs*", "agent": agent, "name": null, "pid": pid,
+        })
+    };
+    let list = |sessions: Vec<Value>| json!({ "head": 1, "sessions": sessions, "lookedIn": "/x/.claude", "passedOver": 0, "leftOut": 0 });
+    answered(&mut model, "/adopt", list(Vec::new()));
+    assert_eq!(shown_here(&model), "There are no conversations of this project in /x/.claude.");
+    let sessions =
+        vec![session("b2087215-aaaa", json!(null), json!(4711)), session("c3", json!(id("bbbb")), json!(null))];
+    answered(&mut model, "/adopt", list(sessions));
+    assert_eq!(
+        shown_here(&model),
+        "/adopt ID continues one of these:\n\n\
+         - b2087215: claude, 14 messages, 2 min ago. `Fix the *docs*` Process 4711 has it open: end it first.\n\
+         - c3: claude, 14 messages, 2 min ago. `Fix the *docs*` It is bob already."
+    );
+    write(&mut model, "/adopt b208 --name docs");
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(super::posted(&effects), [("/api/adopt", &json!({ "session": "b208", "name": "docs" }))]);
+}
+
+/// In a folder that is not its own, nobody knows who has changed what.
+#[test]
+fn changes_in_a_shared_folder_are_not_said_to_be_the_agents() {
+    let mut model = at_ann();
+    let changes = |shared: bool| {
+        let file = json!({ "path": "README.md", "how": "modified", "added": 3, "removed": 1, "binary": false });
+        json!({ "base": "abc", "files": [file], "truncated": false, "added": 3, "removed": 1, "shared": shared })
+    };
+    answered(&mut model, "/diff", changes(false));
+    assert!(screen(&model).contains("ann: 1 file, +3 −1"), "{}", screen(&model));
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('z'));
+    answered(&mut model, "/diff", changes(true));
+    let shown = screen(&model);
+    assert!(shown.contains("Not committed in its folder: 1 file, +3 −1"), "{shown}");
+    assert!(shown.contains("ann has no folder of its own."), "{shown}");
+    assert!(shown.contains("Others and you change the same files."), "{shown}");
+    assert!(!shown.contains("ann: 1 file"), "{shown}");
+}
+
+/// What is done is counted, however few are listed.
+#[test]
+fn all_that_is_done_today_is_counted() {
+    let mut model = at_ann();
+    let done = |number: u32, agents: &mut Vec<Value>| {
+        let mut one = seen(&format!("d{number:03}"), &format!("done-{number}"), Some("root"), "resting");
+        one["run"] = json!({
+            "agent": one["agent"]["id"], "name": null, "run": 1, "attempts": 1, "harness": "scripted", "phase": "ended", "pid": null,
+            "cause": "completed", "detail": null, "until": null, "requested": NOW.0 - 9_000, "lastOutput": NOW.0 - 8_000, "turns": 1,
+            "spent": usage(),
+        });
+        one["agent"]["lastActive"] = json!(NOW.0 - 8_000);
+        agents.push(one);
+    };
+    let mut agents = vec![seen("root", "root", None, "resting"), seen("aaaa", "ann", Some("root"), "working")];
+    (0..12).for_each(|number| done(number, &mut agents));
+    let mut overview = json!({
+        "head": 100, "now": NOW.0, "project": "/x/parcel-api", "version": "1", "trouble": null, "agents": agents,
+        "agentCount": 14, "quests": [], "questCount": 0, "questions": [], "budgets": [], "today": usage(), "mail": [],
+    });
+    let came = |overview: &Value| Msg::Overview(Box::new(serde_json::from_value(overview.clone()).unwrap()));
+    update(&mut model, came(&overview));
+    write(&mut model, "/home");
+    press(&mut model, KeyCode::Enter);
+    assert!(screen(&model).contains("Done  12 today"), "{}", screen(&model));
+    // The daemon does not list all, and even the oldest of those that it lists was at work today.
+    overview["agentCount"] = json!(500);
+    update(&mut model, came(&overview));
+    assert!(screen(&model).contains("Done  12 or more today"), "{}", screen(&model));
+}
+
+/// Tab does what the sentence about a mistake says, also with words after the command.
+#[test]
+fn tab_takes_the_nearest_command() {
+    let mut model = at_ann();
+    write(&mut model, "/quets list");
+    press(&mut model, KeyCode::Enter);
+    assert_eq!(model.notice(), Some("There is no /quets. /quest? Tab takes it."));
+    press(&mut model, KeyCode::Tab);
+    assert_eq!(model.desk().field.whole(), "/quest list");
+    press(&mut model, KeyCode::Enter);
+    assert_eq!(shown_here(&model), "There is no quest. /quest new WHAT YOU WANT begins one.");
+}
+
+/// In an empty project there is no conversation to show something in.
+#[test]
+fn without_agents_all_words_are_seen() {
+    let mut model = Model::new((80, 24), NOW, crate::tui::look::Look::PLAIN);
+    // A daemon that does not answer from the beginning: whether there are agents is not known.
+    update(&mut model, Msg::Away { since: NOW, again: NOW });
+    assert!(screen(&model).contains("Looking for the daemon …"), "{}", screen(&model));
+    assert_eq!(crate::tui::words::enter_does(&model), "The daemon is away. Enter tries it all the same.");
+    model.missing = Some("claude".to_owned());
+    let overview = json!({
+        "head": 1, "now": NOW.0, "project": "/x/parcel-api", "version": "1", "trouble": null, "agents": [],
+        "agentCount": 0, "quests": [], "questCount": 0, "questions": [], "budgets": [], "today": usage(), "mail": [],
+    });
+    update(&mut model, Msg::Overview(Box::new(serde_json::from_value(overview).unwrap())));
+    let shown = screen(&model);
+    assert!(shown.contains("No agents yet") && shown.contains("scripted …"), "{shown}");
+    let list = json!({ "head": 1, "sessions": [], "lookedIn": "/x/.claude", "passedOver": 0, "leftOut": 0 });
+    answered(&mut model, "/adopt", list);
+    assert!(screen(&model).contains("There are no conversations of this project in /x/.claude."), "{}", screen(&model));
+}
