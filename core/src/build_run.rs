@@ -1,32 +1,18 @@
 //! A build run: an approved plan of chunks and how far it is, as it stands in `buildRun` of the status document. It survives the session
 //! that began it. This room reads it, moves it on and says what a resumed build has to do.
-//!
-//! ```text
-//! planned ──start──► active ──retry──► retrying ──complete──► completed
-//!    ▲                  │ └────complete──────────────────────────▲
-//!    │                  └──fail──► failed ──retry──► retrying
-//!    └──────────rebuild─────────────┴── completed
-//! ```
 
-use crate::dag;
+mod chunk;
+mod plan;
+
+pub use chunk::{Chunk, ChunkId, ChunkState, Move};
+pub use plan::{MAX_CHUNKS, approve};
+
 use crate::status::view::fields;
 use crate::status::{Json, Kind, Object, StatusDocument};
-use crate::stream_json::fields::Fields;
+use chunk::write_state;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-
-/// No plan that a person approves has more.
-pub const MAX_CHUNKS: usize = 1_000;
-
-/// How often a chunk was tried that is not worked on now. `attempt` is only there while it is.
-const ATTEMPTS: &str = "attempts";
-/// What is known of a chunk from working on it.
-const PAST: [&str; 7] =
-    ["attempt", ATTEMPTS, "startedAt", "completedAt", "failedAt", "specVersionAtBuild", "sectionFingerprints"];
-
-pub type ChunkId = u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
@@ -35,53 +21,6 @@ pub enum RunStatus {
     /// It ended, and some chunks failed.
     Partial,
     Completed,
-}
-
-/// The state of a chunk, with the number of the attempt that it is in or was in last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChunkState {
-    /// Attempts that were interrupted before it went back to the plan are counted.
-    Planned {
-        attempts: u64,
-    },
-    Active {
-        attempt: u64,
-    },
-    Retrying {
-        attempt: u64,
-    },
-    Completed,
-    Failed {
-        attempts: u64,
-    },
-}
-
-/// What can happen to a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ChunkMove))]
-#[serde(rename_all = "snake_case")]
-pub enum Move {
-    Start,
-    Retry,
-    Complete,
-    Fail,
-    /// Back to the plan.
-    Rebuild,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk {
-    pub id: ChunkId,
-    pub name: String,
-    pub state: ChunkState,
-    pub sections: Vec<String>,
-    pub scenarios: Vec<String>,
-    pub depends_on: Vec<ChunkId>,
-    pub completed_at: Option<String>,
-    /// The version of the spec that it was built from.
-    pub spec_version: Option<String>,
-    /// The fingerprints of its sections when it was built, by alias.
-    pub fingerprints: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,63 +139,6 @@ impl RunStatus {
     }
 }
 
-impl ChunkState {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Planned { .. } => "planned",
-            Self::Active { .. } => "active",
-            Self::Retrying { .. } => "retrying",
-            Self::Completed => "completed",
-            Self::Failed { .. } => "failed",
-        }
-    }
-
-    /// The state after something happened, or nothing if it cannot happen in this state.
-    pub fn after(self, action: Move) -> Option<Self> {
-        match (self, action) {
-            (Self::Planned { attempts }, Move::Start) => Some(Self::Active { attempt: attempts.saturating_add(1) }),
-            (
-                Self::Active { attempt } | Self::Retrying { attempt } | Self::Failed { attempts: attempt },
-                Move::Retry,
-            ) => Some(Self::Retrying { attempt: attempt.saturating_add(1) }),
-            (Self::Active { .. } | Self::Retrying { .. }, Move::Complete) => Some(Self::Completed),
-            (Self::Active { attempt } | Self::Retrying { attempt }, Move::Fail) => {
-                Some(Self::Failed { attempts: attempt })
-            }
-            (Self::Completed, Move::Rebuild) => Some(Self::Planned { attempts: 0 }),
-            (Self::Failed { attempts }, Move::Rebuild) => Some(Self::Planned { attempts }),
-            // A session that ended in the middle of an attempt.
-            (Self::Active { attempt } | Self::Retrying { attempt }, Move::Rebuild) => {
-                Some(Self::Planned { attempts: attempt })
-            }
-            _ => None,
-        }
-    }
-
-    fn read(chunk: &Fields<'_>) -> Self {
-        let attempt = chunk.count("attempt").or_else(|| chunk.count(ATTEMPTS));
-        match chunk.text("status").as_deref() {
-            Some("active") => Self::Active { attempt: attempt.unwrap_or(1) },
-            Some("retrying") => Self::Retrying { attempt: attempt.unwrap_or(2) },
-            Some("completed") => Self::Completed,
-            Some("failed") => Self::Failed { attempts: attempt.unwrap_or(1) },
-            _ => Self::Planned { attempts: attempt.unwrap_or(0) },
-        }
-    }
-}
-
-impl Move {
-    pub fn verb(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Retry => "be retried",
-            Self::Complete => "be completed",
-            Self::Fail => "fail",
-            Self::Rebuild => "be planned again",
-        }
-    }
-}
-
 impl BuildRun {
     /// The run of a document. One whose status is missing or unknown counts as running: it must not be lost by a misspelling.
     pub fn read(document: &StatusDocument) -> Option<Self> {
@@ -319,90 +201,6 @@ impl BuildRun {
         };
         self.chunks.iter().filter(differs).map(|chunk| chunk.id).collect()
     }
-}
-
-impl Chunk {
-    fn read(chunk: &Fields<'_>, place: ChunkId) -> Self {
-        let id = chunk.count("id").unwrap_or(place);
-        let texts =
-            |name: &str| chunk.list(name).into_iter().filter_map(crate::stream_json::fields::text).collect::<Vec<_>>();
-        let depends_on = chunk.list("dependsOn").into_iter().filter_map(|id| id.get().parse().ok()).collect();
-        Self {
-            id,
-            name: chunk.text("name").unwrap_or_else(|| format!("Chunk {id}")),
-            state: ChunkState::read(chunk),
-            sections: texts("sections"),
-            scenarios: texts("scenarios"),
-            depends_on,
-            completed_at: chunk.text("completedAt"),
-            spec_version: chunk.text("specVersionAtBuild"),
-            fingerprints: texts_by_name(chunk.raw("sectionFingerprints")),
-        }
-    }
-}
-
-/// Begins a run with an approved plan. An unfinished run is only replaced if `fresh` is set.
-pub fn approve(
-    document: &mut StatusDocument,
-    plan: &Json,
-    run: &str,
-    fresh: bool,
-    now: &str,
-) -> Result<(), BuildError> {
-    if let Some(known) = BuildRun::read(document).filter(|run| run.status != RunStatus::Completed && !fresh) {
-        return Err(BuildError::Unfinished { run: known.id });
-    }
-    let bad = |why: String| BuildError::BadPlan { why };
-    let given = plan.object().ok_or_else(|| bad(format!("it is {}, not an object", plan.kind())))?;
-    let listed = given.get("chunks").and_then(Json::list).ok_or_else(|| bad("it has no list `chunks`".into()))?;
-    if listed.is_empty() || listed.len() > MAX_CHUNKS {
-        return Err(bad(format!("it has {} chunks; it needs 1 to {MAX_CHUNKS}", listed.len())));
-    }
-    let mut chunks = Vec::with_capacity(listed.len());
-    for (chunk, id) in listed.iter().zip(1_u64..) {
-        let mut chunk = chunk.object().ok_or_else(|| bad(format!("chunk {id} is {}, not an object", chunk.kind())))?;
-        if chunk.get("name").and_then(Json::words).is_none_or(|name| name.trim().is_empty()) {
-            return Err(bad(format!("chunk {id} has no name")));
-        }
-        // A plan may be a copy of an older run.
-        for past in PAST {
-            chunk.remove(past);
-        }
-        chunk.set("id", json!(id).into());
-        chunk.set("status", "planned".into());
-        for (list, kind) in [("sections", Kind::Text), ("scenarios", Kind::Text), ("dependsOn", Kind::Number)] {
-            let known = list_of(&chunk, list, kind).map_err(|why| bad(format!("`{list}` of chunk {id} {why}")))?;
-            chunk.set(list, known);
-        }
-        chunks.push(chunk.to_json());
-    }
-    check_order(&chunks).map_err(bad)?;
-    let mut terms = Object::default();
-    terms.set("totalChunks", json!(chunks.len()).into());
-    let priorities = list_of(&given, "priorities", Kind::Text).map_err(|why| bad(format!("`priorities` {why}")))?;
-    terms.set("priorities", priorities);
-    for field in ["prioritySource", "specVersion"] {
-        if let Some(value) = text_of(&given, field).map_err(bad)? {
-            terms.set(field, value);
-        }
-    }
-    if terms.get("specVersion").is_none()
-        && let Some(version) = document.words("specVersion")
-    {
-        terms.set("specVersion", version.as_str().into());
-    }
-    let mut begun = Object::default();
-    begun.set("runId", run.into());
-    begun.set("status", RunStatus::Running.name().into());
-    begun.set("startedAt", now.into());
-    begun.set("plan", terms.to_json());
-    begun.set("chunks", Json::of_list(&chunks));
-    if let Some(phase) = text_of(&given, "convergencePhase").map_err(bad)? {
-        begun.set("convergencePhase", phase);
-    }
-    document.set("buildRun", begun.to_json());
-    show_progress(document);
-    Ok(())
 }
 
 /// Moves a chunk on, and the run with it: it is cleared when its last chunk is completed, and partial if nothing is left but failures.
@@ -515,43 +313,6 @@ fn edit_chunk(run: &mut Object, id: ChunkId, change: impl FnOnce(&mut Object)) {
     run.set("chunks", Json::of_list(&chunks));
 }
 
-fn write_state(chunk: &mut Object, state: ChunkState, version: Option<&str>, now: &str) {
-    chunk.set("status", state.name().into());
-    match state {
-        ChunkState::Active { attempt } | ChunkState::Retrying { attempt } => {
-            chunk.set("attempt", json!(attempt).into());
-            chunk.set("startedAt", now.into());
-            unset(chunk, &[ATTEMPTS, "completedAt", "failedAt"]);
-        }
-        ChunkState::Completed => {
-            chunk.set("completedAt", now.into());
-            if let Some(version) = version {
-                chunk.set("specVersionAtBuild", version.into());
-            }
-            unset(chunk, &["attempt", ATTEMPTS, "failedAt"]);
-        }
-        ChunkState::Failed { attempts } => {
-            chunk.set(ATTEMPTS, json!(attempts).into());
-            chunk.set("failedAt", now.into());
-            unset(chunk, &["attempt"]);
-        }
-        ChunkState::Planned { attempts } => {
-            unset(chunk, &["attempt", ATTEMPTS, "startedAt", "completedAt", "failedAt"]);
-            if attempts > 0 {
-                chunk.set(ATTEMPTS, json!(attempts).into());
-            }
-        }
-    }
-}
-
-fn unset(chunk: &mut Object, names: &[&str]) {
-    for name in names {
-        if chunk.get(name).is_some() {
-            chunk.set(name, Json::null());
-        }
-    }
-}
-
 /// Brings the run's status and the progress up to date with its chunks. A run whose chunks are all completed is over, and is cleared.
 fn settle(document: &mut StatusDocument) {
     if let Some(run) = BuildRun::read(document) {
@@ -601,39 +362,6 @@ fn progress(run: &BuildRun) -> Json {
         shown
     });
     json!({ "current": current, "total": run.chunks.len(), "chunks": chunks.collect::<Vec<_>>() }).into()
-}
-
-/// A list of a plan, empty if there is none. Readers take its items as they are, so each has to be of the right kind.
-fn list_of(object: &Object, name: &str, kind: Kind) -> Result<Json, String> {
-    let Some(value) = object.get(name) else { return Ok(json!([]).into()) };
-    let items = value.list().ok_or_else(|| format!("is {}, not a list", value.kind()))?;
-    match items.iter().find(|item| item.kind() != kind) {
-        Some(odd) => Err(format!("has {} in it, and each item must be {kind}", odd.kind())),
-        None => Ok(value.clone()),
-    }
-}
-
-/// A text of a plan.
-fn text_of(object: &Object, name: &str) -> Result<Option<Json>, String> {
-    match object.get(name) {
-        Some(value) if value.kind() != Kind::Text => Err(format!("`{name}` is {}, not a text", value.kind())),
-        value => Ok(value.cloned()),
-    }
-}
-
-/// The dependencies name chunks of the plan, and none waits for itself.
-fn check_order(chunks: &[Json]) -> Result<(), String> {
-    let ids: Vec<String> = (1..=chunks.len()).map(|id| id.to_string()).collect();
-    let needs = chunks.iter().map(|chunk| chunk.object().and_then(|chunk| chunk.get("dependsOn")?.list()));
-    let needs: Vec<Vec<Json>> = needs.map(Option::unwrap_or_default).collect();
-    let graph = ids.iter().zip(&needs).map(|(id, needs)| (id.as_str(), needs.iter().map(Json::text).collect()));
-    dag::check(graph).map_err(|problem| problem.to_string())
-}
-
-/// The texts of an object. Other values are left out.
-fn texts_by_name(object: Option<&RawValue>) -> BTreeMap<String, String> {
-    let object = object.and_then(|raw| Json::parse(raw.get()).ok()?.object()).unwrap_or_default();
-    object.iter().filter_map(|(name, value)| Some((name.to_owned(), value.words()?))).collect()
 }
 
 fn listed(ids: &[ChunkId]) -> String {
