@@ -1,9 +1,9 @@
-//! Everything that is true now, folded from the log. `apply` and the rooms below it are the only places where a status is
+//! Everything that is true now, folded from the log. `apply` and the modules below it are the only places where a status is
 //! written.
 //!
 //! The maps are persistent: a clone costs a few counters, so a tentative world can be thrown away when an append fails, and
-//! a reader can keep one as long as it likes. What is large and changes often is behind a counter of its own: whoever changes one value
-//! copies its neighbours in the tree, too.
+//! a reader can keep one as long as it likes. Large, frequently updated values are in an `Arc`, because
+//! changing one entry of a map copies its whole tree node.
 
 mod agents;
 mod mailboxes;

@@ -84,9 +84,9 @@ impl Chores {
                 Finished::WardsStopped
             });
         }
-        let runs_to_stop =
+        let is_unwanted =
             |key: &Key, chore: &Chore| plan.chores.get(key).is_none_or(|wanted| wanted.number != chore.number);
-        let unwanted = self.doing.iter_mut().filter(|(key, doing)| !doing.stopping && runs_to_stop(key, &doing.chore));
+        let unwanted = self.doing.iter_mut().filter(|(key, doing)| !doing.stopping && is_unwanted(key, &doing.chore));
         for (key, doing) in unwanted {
             doing.stopping = true;
             let (context, key, chore) = (Arc::clone(&self.context), key.clone(), doing.chore.clone());

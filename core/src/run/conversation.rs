@@ -81,9 +81,9 @@ pub enum DeliveryKind {
     Briefing,
     /// A message of the agent's history.
     Message,
-    /// The process before broke off; this one shall go on.
+    /// Asks the process to continue what the process before it broke off.
     Nudge,
-    /// The turn before ended with a message that the model has not seen; it shall be answered.
+    /// Asks for an answer to a message that arrived as the last turn ended, so that the model has not seen it.
     Reminder,
     /// Break off the turn.
     Interrupt,
