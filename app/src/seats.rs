@@ -234,7 +234,7 @@ pub async fn last_session(
         if line.speaker_type == SpeakerType::Human && is_namesake {
             line.speaker_name.push_str(" (the human)");
         }
-        SpeakerLine { speaker: line.speaker(Some(&own_name)), text: line.text }
+        SpeakerLine { id: line.id, speaker: line.speaker(Some(&own_name)), text: line.text }
     };
     Ok(said.into_iter().map(line).collect())
 }

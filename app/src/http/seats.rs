@@ -396,12 +396,15 @@ pub(super) async fn fill_again(
             prompt,
             has_soul: payload.has_soul(),
             has_transcript: payload.has_transcript(),
+            untold_upto: payload.untold_upto,
         });
         payloads.push(payload);
     }
     ensure_session(api, &spec).await?;
     if settings.mode == Mode::Lead {
-        api.outbox.recall(asleep.iter().filter_map(|(_, seat)| seat.agent).collect()).await;
+        let told = asleep.iter().zip(&payloads).filter(|(_, payload)| payload.has_soul() && payload.has_transcript());
+        let told = told.filter_map(|((_, seat), payload)| Some((seat.agent?, payload.untold_upto)));
+        api.outbox.recall(told.collect()).await;
     }
     let messages = seats::wake_messages(&payloads);
     let hatch_ms = settings.hatch_ms;
