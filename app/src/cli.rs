@@ -75,6 +75,7 @@ use crate::config::{Config, Flags};
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use clap::{Parser, Subcommand};
+use hatchery_core::seat::Position;
 use std::ffi::OsString;
 use std::future::Future;
 use std::io::IsTerminal as _;
@@ -374,6 +375,15 @@ fn accepted(
     let accepted: serde_json::Value =
         asking(async { crate::client::Client::visit(&context.project).await?.post(path, body).await })?;
     show_accepted(context, &accepted, words)
+}
+
+/// An agent was not found under the number of a seat: says how a seat is named.
+fn or_seat(report: Report, agent: &str, command: impl FnOnce(Position) -> String) -> Report {
+    let seat = agent.parse().ok().and_then(Position::new).filter(|_| report.name == "nobody_called");
+    match seat {
+        Some(seat) => report.hint(format_args!("if you mean the agent in seat {seat}: `hatchery {}`", command(seat))),
+        None => report,
+    }
 }
 
 /// The same for a request that is repeated when the connection breaks, and is carried out once.

@@ -234,7 +234,7 @@ pub async fn last_session(
         if line.speaker_type == SpeakerType::Human && is_namesake {
             line.speaker_name.push_str(" (the human)");
         }
-        SpeakerLine { speaker: line.speaker(Some(&own_name)), text: line.text }
+        SpeakerLine { id: line.id, speaker: line.speaker(Some(&own_name)), text: line.text }
     };
     Ok(said.into_iter().map(line).collect())
 }
@@ -387,6 +387,8 @@ mod tests {
             name: "Lyra".into(),
             color: String::new(),
             color_name: String::new(),
+            gender: String::new(),
+            untold_upto: EventId::START,
             soul: "I am {name} in {position} with {payload}".into(),
             transcript: String::new(),
         };
@@ -403,6 +405,8 @@ mod tests {
             name: format!("Name{number}"),
             color: String::new(),
             color_name: String::new(),
+            gender: String::new(),
+            untold_upto: EventId::START,
             soul: "x".repeat(MAX_SOUL_BYTES),
             transcript: "y".repeat(60_000),
         };

@@ -8,7 +8,8 @@
 //!   └─ the file cannot be written ─────────────┘
 //! ```
 //!
-//! A wake tells the agent what was said before it. So what is unread then is taken out of the inbox file, and the lead is not asked.
+//! A wake tells the agent what was said before it, as far as the transcript has room. So what is unread then is taken out of the inbox
+//! file, and the lead is not asked. A message that the transcript leaves out stays in the file.
 //!
 //! `.hatchery/team-outbox/NUMBER.json` is one message. It is removed when the message is done, or when it was refused. The log keeps it
 //! in any case: an agent that falls asleep before it has read a message finds it in its memory.
@@ -97,8 +98,8 @@ pub struct TeamOutbox {
 enum Handed {
     /// Look after this message.
     Message(Pending),
-    /// Take out of the inbox files what these agents have not read, and say when it is done.
-    Recall { agents: Vec<AgentId>, done: oneshot::Sender<()> },
+    /// Take out of the inbox files what these agents have not read and are told by a wake, and say when it is done.
+    Recall { told: Vec<(AgentId, EventId)>, done: oneshot::Sender<()> },
 }
 
 /// Looks after the messages until each of them is done.
@@ -140,12 +141,12 @@ impl TeamOutbox {
         }
     }
 
-    /// These agents are about to be told what was said to them. Takes it out of their inbox files first, because the next process of
+    /// These agents are about to be told what was said to them after these messages. Takes it out of their inbox files first, because the next process of
     /// an agent reads the same file.
-    pub async fn recall(&self, agents: Vec<AgentId>) {
+    pub async fn recall(&self, told: Vec<(AgentId, EventId)>) {
         let (done, is_done) = oneshot::channel();
         // A daemon that is closing does not wake anybody either.
-        if self.waiting.send(Handed::Recall { agents, done }).await.is_ok() && is_done.await.is_err() {
+        if self.waiting.send(Handed::Recall { told, done }).await.is_ok() && is_done.await.is_err() {
             tracing::warn!("messages that are told by a wake stay in the inbox files");
         }
     }
@@ -290,8 +291,8 @@ impl OutboxKeeper {
             };
             match handed {
                 Some(Handed::Message(pending)) => self.pending.push(pending),
-                Some(Handed::Recall { agents, done }) => {
-                    self.recall(&settings, &agents).await;
+                Some(Handed::Recall { told, done }) => {
+                    self.recall(&settings, &told).await;
                     // A client that is gone waits for nothing.
                     done.send(()).unwrap_or_default();
                 }
@@ -301,10 +302,14 @@ impl OutboxKeeper {
         }
     }
 
-    /// Takes out of the inbox files what these agents have not read. If no wake follows, the lead is asked after all.
-    async fn recall(&mut self, settings: &config::Seats, agents: &[AgentId]) {
+    /// Takes out of the inbox files what these agents have not read and are told by a wake. If no wake follows, the lead is asked after
+    /// all.
+    async fn recall(&mut self, settings: &config::Seats, told: &[(AgentId, EventId)]) {
         let mut held = Vec::new();
-        for pending in self.pending.iter_mut().filter(|pending| agents.contains(&pending.posted.agent)) {
+        let is_told = |posted: &Posted| {
+            told.iter().any(|(agent, after)| *agent == posted.agent && posted.message.is_some_and(|it| it > *after))
+        };
+        for pending in self.pending.iter_mut().filter(|pending| is_told(&pending.posted)) {
             let agent = pending.posted.agent;
             // The lock of one file is waited for once.
             if !held.contains(&agent) && pending.withdraw(settings).await.is_err() {

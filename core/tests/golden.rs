@@ -100,7 +100,7 @@ variants! {
         Registered { name color colorName gender faceVariant individuationArtifact }
         Filled {}
         Reported { by name }
-        Waking { order }
+        Waking { untold_upto order }
         Expired {}
         WakeExpired {}
         Imported { lastAliveAt lastSessionId }

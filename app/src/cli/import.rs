@@ -58,7 +58,8 @@ fn identities(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     };
     let body = serde_json::json!({ "text": text });
     let accepted: serde_json::Value =
-        super::asking(async { Client::reach(&context.project).await?.post("/api/docs/import", &body).await })?;
+        super::asking(async { Client::reach(&context.project).await?.post("/api/docs/import", &body).await })
+            .map_err(|report| Report { message: format!("{}: {}", file.display(), report.message), ..report })?;
     if context.json {
         print_json(&accepted)?;
         return Ok(ExitCode::SUCCESS);

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 const STALL_SECONDS: RangeInclusive<u64> = MIN_STALL_MS / 1_000..=MAX_STALL_MS / 1_000;
 
 /// Which program plays an agent, and how.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Player {
     /// The harness, which connects Hatchery to an agent program: claude, codex, opencode, gemini, qwen, scripted, or one that the
     /// settings define [default: the setting `harness`]

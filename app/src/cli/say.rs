@@ -2,7 +2,7 @@
 
 use super::attach::{self, Until};
 use super::run_flags::RunFlags;
-use super::{Context, accepted_once, asking, caller_id, print_json, quoted, reference, say, words_or_stdin};
+use super::{Context, accepted_once, asking, caller_id, or_seat, print_json, quoted, reference, say, words_or_stdin};
 use crate::client::Client;
 use crate::client::once::ask_once;
 use crate::client::paths::agent_path;
@@ -31,7 +31,7 @@ pub struct Args {
     second: Option<String>,
 
     /// Send the message to the agent in this seat instead, 0 to 8; seat 4 is the lead's
-    #[arg(long, value_name = "SEAT", conflicts_with = "second", value_parser = clap::value_parser!(u8).range(..9))]
+    #[arg(long, value_name = "SEAT", conflicts_with = "second", value_parser = clap::value_parser!(u8).range(..=8))]
     seat: Option<u8>,
 
     /// An id that you choose for this message: if you repeat the command with the same id and message, the message is sent once
@@ -60,23 +60,27 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match (&args.second, args.seat) {
         (Some(text), _) => {
             let agent = reference(&args.first).map_err(|why| Report::new(Code::Usage, why))?;
-            to_agent(context, args, &agent, text)
+            to_agent(context, args, &agent, &agent, text)
+                .map_err(|report| or_seat(report, &agent, |seat| format!("say --seat {seat} \"…\"")))
         }
-        (None, Some(seat)) if seat != lead => to_agent(context, args, &occupant(context, seat)?, &args.first),
+        (None, Some(seat)) if seat != lead => {
+            to_agent(context, args, &occupant(context, seat)?, &format!("the agent in seat {seat}"), &args.first)
+        }
         (None, _) => to_lead(context, args, &args.first),
     }
 }
 
-fn to_agent(context: &Context, args: &Args, agent: &str, text: &str) -> Result<ExitCode, Report> {
+/// `called` is what a person calls the agent.
+fn to_agent(context: &Context, args: &Args, agent: &str, called: &str, text: &str) -> Result<ExitCode, Report> {
     let body = serde_json::json!({ "id": args.id, "text": words_or_stdin(text)?, "with": args.with.as_json(context)? });
     let path = agent_path(agent, "/say");
     if !args.follow {
         return accepted_once(context, &path, body, |accepted| match accepted.has("run_requested") {
             true => {
-                format!("{agent} has your message and starts to work; `hatchery attach {}` follows it", quoted(agent))
+                format!("{called} has your message and starts to work; `hatchery attach {}` follows it", quoted(agent))
             }
             false => format!(
-                "{agent} has your message and will read it while it works; `hatchery attach {}` follows it",
+                "{called} has your message and will read it while it works; `hatchery attach {}` follows it",
                 quoted(agent)
             ),
         });

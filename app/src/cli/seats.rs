@@ -8,6 +8,7 @@ use crate::clock;
 use crate::http::{SeatList, SeatView};
 use crate::report::Report;
 use anstyle::Style;
+use hatchery_core::AgentId;
 use hatchery_core::seat::Button;
 use std::process::ExitCode;
 
@@ -43,13 +44,23 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             print_line(&format!("{}  {:<8}  {agent:<width$}  {alive}  {name}{soul}", seat.grid_position, seat.status))?;
         }
     }
+    if let Some(lead) = missing_lead(&list) {
+        print_line(&format!(
+            "the lead has no process: `hatchery why {lead}` says why, and the next message starts it again"
+        ))?;
+    }
     print_line(match list.button {
-        Button::Summon => "all seats are empty: `hatchery summon` fills them",
+        Button::Summon => "nobody is in a seat: `hatchery summon` fills the seats",
         Button::Wake => "some seats sleep: `hatchery wake` fills them again",
         Button::Waking => "some seats are being filled; please wait",
         Button::None => "all agents in seats are alive",
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The lead, if it was started in this session and has no process any more.
+fn missing_lead(list: &SeatList) -> Option<AgentId> {
+    list.lead.filter(|_| list.session_id.is_some() && !list.lead_alive)
 }
 
 /// Three rows of three boxes.
@@ -98,8 +109,8 @@ fn of_state(seat: &SeatView) -> (Style, String) {
         "expired" => BAD,
         _ => DIM,
     };
-    let waking = if seat.waking { ", waking" } else { "" };
-    (style, format!("{}{waking}", seat.status))
+    // Both words would not fit into the box.
+    (style, if seat.waking { "waking".to_owned() } else { seat.status.clone() })
 }
 
 /// A text of exactly the width of a seat.
@@ -123,6 +134,10 @@ mod tests {
             "hasSoul": true, "createdAt": 0
         }))
         .unwrap();
+        let waking: SeatView = serde_json::from_value(serde_json::json!({
+            "gridPosition": 1, "status": "sleeping", "waking": true, "hasSoul": true, "createdAt": 0
+        }))
+        .unwrap();
         let list = SeatList {
             head: EventId(1),
             session_id: None,
@@ -130,14 +145,19 @@ mod tests {
             button: Button::None,
             lead: None,
             lead_alive: false,
-            seats: vec![seat],
+            seats: vec![seat, waking],
         };
         let drawn = anstream::adapter::strip_str(&grid(&list)).to_string();
         let lines: Vec<&str> = drawn.lines().collect();
         assert_eq!(lines[0], "┌────────────────┬────────────────┬────────────────┐");
         assert_eq!(lines[1], "│ 0 Lyra of the …│ 1              │ 2              │");
-        assert_eq!(lines[2], "│   alive        │   empty        │   empty        │");
+        assert_eq!(lines[2], "│   alive        │   waking       │   empty        │");
         assert_eq!(lines[5], "│   empty        │   not started  │   empty        │");
         assert!(lines.iter().all(|line| line.chars().count() == 52), "{drawn}");
+        // A lead that cannot be started is not passed over in silence.
+        let lead = AgentId::from_bytes([7; 16]);
+        let missing = SeatList { lead: Some(lead), session_id: Some("s".into()), ..list };
+        assert_eq!(missing_lead(&missing), Some(lead));
+        assert_eq!(missing_lead(&SeatList { lead_alive: true, ..missing }), None);
     }
 }

@@ -1,11 +1,13 @@
 //! `hatchery session`
 
 use super::paint::{DIM, paint};
-use super::{Context, asking, print_json, print_line, say};
+use super::run_flags::Player;
+use super::{Context, asking, caller_id, print_json, print_line, say};
 use crate::client::Client;
+use crate::client::once::ask_once;
 use crate::clock;
 use crate::http::{SessionAnswer, SessionEndAnswer, SessionList};
-use crate::report::{Context as _, Report};
+use crate::report::{Code, Context as _, Report};
 use clap::value_parser;
 use hatchery_core::SessionId;
 use hatchery_core::session::{MAX_IDLE_MS, MIN_IDLE_MS};
@@ -40,6 +42,13 @@ enum Command {
         /// Start the session of the seats, with their lead
         #[arg(long, conflicts_with_all = ["label", "idle"])]
         lead: bool,
+        /// With --lead: an id that you choose for this request. If you repeat the command with the same id and options, the session is
+        /// started once
+        #[arg(long, value_name = "ID", value_parser = caller_id, requires = "lead")]
+        id: Option<String>,
+        // How the lead is run.
+        #[command(flatten)]
+        player: Box<Player>,
     },
     /// End a session
     ///
@@ -69,17 +78,32 @@ enum Reason {
 const IDLE_SECONDS: RangeInclusive<u64> = MIN_IDLE_MS / 1_000..=MAX_IDLE_MS / 1_000;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+    if let Command::Start { lead, player, .. } = &args.command {
+        match lead {
+            true => player.check_before_start(context)?,
+            // Such a session starts no process.
+            false if **player != Player::default() => {
+                return Err(Report::new(
+                    Code::Usage,
+                    "these options say how the lead is run, and this session has no lead",
+                )
+                .hint("add --lead for the session of the seats"));
+            }
+            false => {}
+        }
+    }
     asking(async {
         let client = match &args.command {
             Command::Start { .. } => Client::reach(&context.project).await?,
             Command::End { .. } | Command::List => Client::visit(&context.project).await?,
         };
         match &args.command {
-            Command::Start { lead: true, .. } => {
-                let answer: SessionAnswer = client.post("/api/session/start", &serde_json::json!({})).await?;
+            Command::Start { lead: true, id, player, .. } => {
+                let body = serde_json::json!({ "id": id, "with": player.as_json()? });
+                let answer: SessionAnswer = ask_once(&context.project, "/api/session/start", body).await?;
                 show_seats(context, &answer, &readable(&answer.session_id)?)
             }
-            Command::Start { label, idle, lead: false } => {
+            Command::Start { label, idle, lead: false, .. } => {
                 let body =
                     serde_json::json!({ "label": label, "idleMs": idle.map(|seconds| seconds.saturating_mul(1_000)) });
                 let accepted: serde_json::Value = client.post("/api/sessions", &body).await?;

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 #[command(after_help = "Example: hatchery summon 0 1 2")]
 pub struct Args {
     /// The seats: 0 to 8 without 4 [default: all that are empty or expired]
-    #[arg(value_name = "SEAT", value_parser = clap::value_parser!(u8).range(..9))]
+    #[arg(value_name = "SEAT", value_parser = clap::value_parser!(u8).range(..=8))]
     seats: Vec<u8>,
 
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! `hatchery thread`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::{Context, asking, print_json, print_line, reference, say};
+use super::{Context, asking, or_seat, print_json, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::clock;
@@ -24,7 +24,7 @@ pub struct Args {
     agent: Option<String>,
 
     /// Show all agents that have ever been in this seat, 0 to 8; seat 4 is the lead's
-    #[arg(long, value_name = "SEAT", conflicts_with = "agent", value_parser = clap::value_parser!(u8).range(..9))]
+    #[arg(long, value_name = "SEAT", conflicts_with = "agent", value_parser = clap::value_parser!(u8).range(..=8))]
     seat: Option<u8>,
 }
 
@@ -33,7 +33,10 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         Some(agent) => agent_path(agent, "/thread"),
         None => format!("/api/seats/{}/thread", args.seat.unwrap_or(Position::LEAD.number())),
     };
-    let thread: ThreadView = asking(async { Client::visit(&context.project).await?.get(&path).await })?;
+    let thread: ThreadView =
+        asking(async { Client::visit(&context.project).await?.get(&path).await }).map_err(|report| {
+            or_seat(report, args.agent.as_deref().unwrap_or_default(), |seat| format!("thread --seat {seat}"))
+        })?;
     if context.json {
         print_json(&thread)?;
         return Ok(ExitCode::SUCCESS);

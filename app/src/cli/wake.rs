@@ -14,7 +14,7 @@ use std::process::ExitCode;
 #[command(after_help = "Example: hatchery wake 0")]
 pub struct Args {
     /// The seats: 0 to 8 without 4 [default: all that sleep]
-    #[arg(value_name = "SEAT", value_parser = clap::value_parser!(u8).range(..9))]
+    #[arg(value_name = "SEAT", value_parser = clap::value_parser!(u8).range(..=8))]
     seats: Vec<u8>,
 
     #[command(flatten)]

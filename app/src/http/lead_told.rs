@@ -1,7 +1,7 @@
 //! What a lead is told when its session starts: an earlier conversation, and the artifacts that there are. Clients send a text or a list.
 
 use hatchery_core::seat::escape;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The longest transcript and the longest catalogue that a lead is told, in characters.
 const MAX_TOLD_CHARS: usize = 200_000;
@@ -9,14 +9,14 @@ const MAX_TOLD_CHARS: usize = 200_000;
 const MAX_TOLD_BYTES: usize = 384 << 10;
 
 /// An earlier conversation.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged, expecting = "a text, or a list of {speakerName, speakerType, role, text}")]
 pub enum PreviousTranscript {
     Text(String),
     List(Vec<TranscriptEntry>),
 }
 
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TranscriptEntry {
     /// `user` or `assistant`.
@@ -28,14 +28,14 @@ pub struct TranscriptEntry {
 }
 
 /// The list of artifacts.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged, expecting = "a text, or a list of {filename, category, description}")]
 pub enum Catalog {
     Text(String),
     List(Vec<CatalogEntry>),
 }
 
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogEntry {
     filename: Option<String>,

@@ -74,9 +74,12 @@ pub struct SeatView {
     pub until: Option<Timestamp>,
 }
 
-#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStart {
+    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once. The latest
+    /// 10,000 ids of a project are remembered.
+    id: Option<CallerId>,
     /// What was said in an earlier session. The lead is told at most 200,000 characters, the newest.
     previous_transcript: Option<PreviousTranscript>,
     /// The artifacts that there are. The lead is told at most 200,000 characters.
@@ -211,7 +214,11 @@ pub async fn start(
     State(api): State<Api>,
     body: Loose<SessionStart>,
 ) -> Result<([(HeaderName, String); 1], Json<SessionAnswer>), ApiError> {
-    let SessionStart { previous_transcript, artifact_catalog, demo_mode, with } = body.0;
+    let once = Once::of(body.0.id.as_ref(), "session_start", "", &body.0)?;
+    if let Some(records) = once.answered_by(&api).await? {
+        return Ok(started(&records));
+    }
+    let SessionStart { id: _, previous_transcript, artifact_catalog, demo_mode, with } = body.0;
     let mut lead = lead_order(&api, with)?;
     super::runs::playable(&api, &lead.spec.harness).await?;
     let previous_transcript = previous_transcript.and_then(PreviousTranscript::text);
@@ -231,11 +238,20 @@ pub async fn start(
         with_transcript: previous_transcript.is_some(),
         with_catalog: artifact_catalog.is_some(),
     };
-    let records = api.handle.submit(Command::OpenSeats { session, opened, lead: Some(Box::new(lead)) }).await?;
-    let session_id = session_uuid(session);
+    let records = once.submit(&api, Command::OpenSeats { session, opened, lead: Some(Box::new(lead)) }).await?;
+    Ok(started(&records))
+}
+
+/// The answer to a start, from the events that it led to.
+fn started(records: &[Record]) -> ([(HeaderName, String); 1], Json<SessionAnswer>) {
+    let opened = records.iter().find_map(|record| match record.event {
+        Event::Seat(SeatEvent::Opened { session, .. }) => Some(session_uuid(session)),
+        _ => None,
+    });
+    let session_id = opened.unwrap_or_default();
     // Clients of the original program read it here.
     let named = [(HeaderName::from_static("x-session-id"), session_id.clone())];
-    Ok((named, Json(SessionAnswer { ok: true, session_id, event_id: last(&records) })))
+    (named, Json(SessionAnswer { ok: true, session_id, event_id: last(records) }))
 }
 
 /// Say again who is alive, for a client that has lost what it knew: as an event. Without a session there is nothing to say.
@@ -312,7 +328,7 @@ async fn fill_first(api: &Api, once: &Once, asked: FillSeats) -> Result<Vec<Reco
     let FillSeats { id: _, seats: wanted, with } = asked;
     let wanted = positions(wanted)?.unwrap_or_else(|| Position::free().collect());
     let prompt = read_prompt(api, Prompt::Birth)?;
-    let spec = spec(api, with)?;
+    let spec = fill_spec(api, with, None)?;
     // A request that will be refused opens no session.
     if let Some(lead) = wanted.iter().find(|position| **position == Position::LEAD) {
         return Err(Refusal::Seat(SeatRefusal::LeadSeat(*lead)).into());
@@ -374,7 +390,7 @@ pub(super) async fn fill_again(
         return Err(Refusal::Seat(SeatRefusal::NothingToWake).into());
     }
     let (birth, wake) = (read_prompt(api, Prompt::Birth)?, read_prompt(api, Prompt::Wake)?);
-    let spec = spec(api, with.or_by(last_harness(&world, &asleep)))?;
+    let spec = fill_spec(api, with, last_harness(&world, &asleep))?;
     super::runs::playable(api, &spec.harness).await?;
     let settings = &api.defaults.seats;
     let mail = mail_of(api, asleep.iter().filter_map(|(position, _)| seats::last_occupant(&world, *position))).await?;
@@ -396,12 +412,15 @@ pub(super) async fn fill_again(
             prompt,
             has_soul: payload.has_soul(),
             has_transcript: payload.has_transcript(),
+            untold_upto: payload.untold_upto,
         });
         payloads.push(payload);
     }
     ensure_session(api, &spec).await?;
     if settings.mode == Mode::Lead {
-        api.outbox.recall(asleep.iter().filter_map(|(_, seat)| seat.agent).collect()).await;
+        let told = asleep.iter().zip(&payloads).filter(|(_, payload)| payload.has_soul() && payload.has_transcript());
+        let told = told.filter_map(|((_, seat), payload)| Some((seat.agent?, payload.untold_upto)));
+        api.outbox.recall(told.collect()).await;
     }
     let messages = seats::wake_messages(&payloads);
     let hatch_ms = settings.hatch_ms;
@@ -467,7 +486,7 @@ async fn ensure_session(api: &Api, spec: &RunSpec) -> Result<SessionId, ApiError
     let mode = api.defaults.seats.mode;
     let lead = match mode {
         Mode::Direct => None,
-        Mode::Lead => Some(Box::new(lead_order(api, RunOptions::default())?)),
+        Mode::Lead => Some(Box::new(LeadOrder { spec: spec.clone(), ..lead_order(api, RunOptions::default())? })),
     };
     let opened = SeatEvent::Opened {
         session,
@@ -500,9 +519,14 @@ pub(super) fn lead_order(api: &Api, with: RunOptions) -> Result<LeadOrder, ApiEr
     Ok(LeadOrder { agent: clock::new_agent_id(), prompt, spec })
 }
 
-/// An agent of a seat waits for messages.
-fn spec(api: &Api, with: RunOptions) -> Result<RunSpec, ApiError> {
-    Ok(RunSpec { stays: true, ..api.defaults.spec(None, None, with)? })
+/// How seats are filled: how each of their agents is run, or how the lead is run, which has the processes of its team. Without a choice
+/// of the caller's, agents are run in `harness`, and the lead is run as the last time.
+fn fill_spec(api: &Api, with: RunOptions, harness: Option<String>) -> Result<RunSpec, ApiError> {
+    match api.defaults.seats.mode {
+        // An agent of a seat waits for messages.
+        Mode::Direct => Ok(RunSpec { stays: true, ..api.defaults.spec(None, None, with.or_by(harness))? }),
+        Mode::Lead => Ok(lead_order(api, with)?.spec),
+    }
 }
 
 /// The harness that those who sat in these seats ran in, if it is one: they wake in the program in which they fell asleep.

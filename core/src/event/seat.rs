@@ -147,6 +147,10 @@ pub struct Waking {
     /// Without a soul it is a birth.
     pub has_soul: bool,
     pub has_transcript: bool,
+    /// Messages up to this one are not in the transcript as a whole, so the wake does not tell them. Logs of older versions have no such
+    /// position: there every message counted as told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untold_upto: Option<EventId>,
     /// What to start when the agent's last process is gone, if it is not gone yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Box<WakeOrder>>,

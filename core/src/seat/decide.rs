@@ -9,7 +9,7 @@ use crate::agent::{self, Birth, Lifecycle, Origin, living};
 use crate::event::{AgentEvent, Egg, SeatEvent, WakeOrder, Waking};
 use crate::history::{check_content, said};
 use crate::run::{self, RunSpec};
-use crate::{AgentId, Event, MessageKind, Refusal, SessionId, Timestamp, World, session};
+use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, Timestamp, World, session};
 use std::collections::BTreeSet;
 
 /// The name of an agent that leads.
@@ -48,6 +48,8 @@ pub struct Rising {
     pub prompt: String,
     pub has_soul: bool,
     pub has_transcript: bool,
+    /// Messages up to this one are not in the transcript as a whole.
+    pub untold_upto: EventId,
 }
 
 /// Opens a session of the seats. With an order, the lead is started in it.
@@ -189,6 +191,7 @@ pub(crate) fn rise(
             until: now.plus_ms(if rising.has_soul { WAKE_MS } else { hatch_ms }),
             has_soul: rising.has_soul,
             has_transcript: rising.has_transcript,
+            untold_upto: Some(rising.untold_upto),
             order: None,
         };
         match (known, open.mode) {

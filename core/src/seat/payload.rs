@@ -2,6 +2,7 @@
 //! within a budget in characters: the newest lines of the transcript are kept.
 
 use super::{Position, Seat};
+use crate::EventId;
 
 /// The longest transcript of one agent, in characters, unless a setting says otherwise.
 pub const TRANSCRIPT_CHARS: usize = 60_000;
@@ -15,6 +16,8 @@ const LEFT_OUT: &str = "[…]";
 /// One thing that was said, and who said it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpeakerLine {
+    /// The event of the message.
+    pub id: EventId,
     pub speaker: String,
     pub text: String,
 }
@@ -26,27 +29,33 @@ pub struct Payload {
     pub name: String,
     pub color: String,
     pub color_name: String,
+    pub gender: String,
     pub soul: String,
     pub transcript: String,
+    /// Messages up to this one are not in the transcript as a whole.
+    pub untold_upto: EventId,
 }
 
 impl Payload {
     pub fn new(position: Position, seat: &Seat, said: &[SpeakerLine], budget_chars: usize) -> Self {
         let identity = &seat.identity;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (kept, untold_upto) = transcript(said, budget_chars);
         let mut payload = Self {
             position,
             name: text(&identity.name),
             color: text(&identity.color),
             color_name: text(&identity.color_name),
+            gender: text(&identity.gender),
             soul: identity.soul.as_deref().unwrap_or_default().to_owned(),
-            transcript: transcript(said, budget_chars),
+            transcript: kept,
+            untold_upto,
         };
         // What a character takes depends on the text, so a budget that is too large is halved until the payload fits.
         let mut budget_chars = budget_chars.min(payload.transcript.chars().count());
         while payload.xml().len() > MAX_PAYLOAD_BYTES && budget_chars > 0 {
             budget_chars /= 2;
-            payload.transcript = transcript(said, budget_chars);
+            (payload.transcript, payload.untold_upto) = transcript(said, budget_chars);
         }
         payload
     }
@@ -63,11 +72,12 @@ impl Payload {
     pub fn xml(&self) -> String {
         let kind = if self.has_soul() { "wake" } else { "birth" };
         format!(
-            "<agent name=\"{}\" color=\"{}\" colorName=\"{}\" position=\"{}\" type=\"{kind}\" hasSoul=\"{}\" \
+            "<agent name=\"{}\" color=\"{}\" colorName=\"{}\" gender=\"{}\" position=\"{}\" type=\"{kind}\" hasSoul=\"{}\" \
              hasTranscript=\"{}\">\n<soul>\n{}\n</soul>\n<transcript>\n{}\n</transcript>\n</agent>",
             escape(&self.name),
             escape(&self.color),
             escape(&self.color_name),
+            escape(&self.gender),
             self.position,
             self.has_soul(),
             self.has_transcript(),
@@ -77,10 +87,12 @@ impl Payload {
     }
 }
 
-/// The newest lines that fit. A line that does not fit alone keeps its end.
-fn transcript(said: &[SpeakerLine], budget_chars: usize) -> String {
+/// The newest lines that fit, and the last message that is not among them as a whole. A line that does not fit alone keeps its end.
+fn transcript(said: &[SpeakerLine], budget_chars: usize) -> (String, EventId) {
     let mut kept: Vec<String> = Vec::new();
     let mut left = budget_chars;
+    // What was said before the first line, in an earlier session, is not told either.
+    let mut untold_upto = said.first().map_or(EventId::START, |first| first.id.before());
     for line in said.iter().rev() {
         let written = format!("[{}]: {}", line.speaker, line.text);
         let chars = written.chars().count();
@@ -91,13 +103,14 @@ fn transcript(said: &[SpeakerLine], budget_chars: usize) -> String {
                 kept.push(end);
             }
             kept.push(LEFT_OUT.to_owned());
+            untold_upto = line.id;
             break;
         }
         left -= chars + 1;
         kept.push(written);
     }
     kept.reverse();
-    kept.join("\n")
+    (kept.join("\n"), untold_upto)
 }
 
 /// Text between tags. Quotes stay as they are: escaped, they would make a long soul several times as long.
@@ -130,7 +143,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn line(speaker: &str, text: &str) -> SpeakerLine {
-        SpeakerLine { speaker: speaker.into(), text: text.into() }
+        SpeakerLine { id: EventId(1), speaker: speaker.into(), text: text.into() }
+    }
+
+    /// The first of them is message 5.
+    fn numbered(texts: &[&str]) -> Vec<SpeakerLine> {
+        (5..).map(EventId).zip(texts).map(|(id, text)| SpeakerLine { id, ..line("a", text) }).collect()
     }
 
     fn seat(name: &str, soul: Option<&str>) -> Seat {
@@ -155,6 +173,30 @@ mod tests {
         assert!(xml.contains("I am &lt;/soul&gt;"), "{xml}");
         assert!(xml.contains("[human]: a &lt; b\n[Lyra]: &lt;/transcript&gt; &amp; so on"), "{xml}");
         assert_eq!((xml.matches("</soul>").count(), xml.matches("</transcript>").count()), (1, 1));
+    }
+
+    #[test]
+    fn the_gender_is_part_of_the_identity() {
+        let mut seat = seat("Lyra", Some("s"));
+        seat.identity.gender = Some("wom\"an".into());
+        let xml = Payload::new(Position::LEAD, &seat, &[], 100).xml();
+        assert!(xml.contains("gender=\"wom&quot;an\" position=\"4\""), "{xml}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_not_told() {
+        let long = "x".repeat(100);
+        let cases: [(&[&str], u64); 4] = [
+            (&["one", "two"], 4),
+            (&["one", &long, "three"], 6),
+            // Only its end is told.
+            (&["one", &long], 6),
+            (&[], 0),
+        ];
+        for (texts, expected) in cases {
+            let payload = Payload::new(Position::LEAD, &seat("A", Some("s")), &numbered(texts), 50);
+            assert_eq!(payload.untold_upto, EventId(expected), "{texts:?}: {}", payload.transcript);
+        }
     }
 
     #[test]

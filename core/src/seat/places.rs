@@ -37,9 +37,8 @@ pub struct Seats {
     routes: OrdMap<EventId, Option<Position>>,
     /// The seat that the last message was for that the lead has heard. What the lead says next are the words of that seat.
     route: Option<Position>,
-    /// Up to where the agent of a seat has been told in another way what its inbox file may still have: the lead was asked to pass it
-    /// on, or a wake has told it.
-    told: OrdMap<Position, EventId>,
+    /// What the agent of a seat has been told in another way, although its inbox file may still have it.
+    told: OrdMap<Position, Told>,
     /// The seats whose agents leave their inbox files unread. Forgotten when the seat sleeps.
     unread: OrdSet<Position>,
     /// The lead's next process, which waits for the end of the last one.
@@ -48,6 +47,22 @@ pub struct Seats {
     pub(super) calls: Vector<Arc<LeadCall>>,
     /// How the last process of the lead ended, if it ended with a code and no other one was asked for.
     lead_exit: Option<i32>,
+}
+
+/// Which messages an agent has been told in another way than by its inbox file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Told {
+    /// The lead was asked to pass on all messages up to this one.
+    passed_on: EventId,
+    /// The last wake has told the messages after the first position, up to the second one. Its transcript had no room for older ones.
+    by_wake: (EventId, EventId),
+}
+
+impl Told {
+    fn has(self, message: EventId) -> bool {
+        let (after, upto) = self.by_wake;
+        message <= self.passed_on || (message > after && message <= upto)
+    }
 }
 
 /// The open session of the seats.
@@ -89,7 +104,7 @@ impl Seats {
 
     /// Whether the agent of a seat was told a message that its inbox file may still have: through the lead, or by a wake.
     pub fn was_told(&self, position: Position, message: EventId) -> bool {
-        self.told.get(&position).is_some_and(|last| *last >= message)
+        self.told.get(&position).is_some_and(|told| told.has(message))
     }
 
     /// Whether the agent of a seat has left a message in its inbox file unread, so that the lead passes on what is said to it.
@@ -241,7 +256,8 @@ impl Seats {
                     };
                     self.fill(waking.position, waking.agent, ts, input);
                     if waking.has_soul && waking.has_transcript {
-                        self.told.insert(waking.position, at);
+                        self.told.entry(waking.position).or_default().by_wake =
+                            (waking.untold_upto.unwrap_or_default(), at);
                     }
                     match &waking.order {
                         Some(order) => self.orders.insert(waking.position, Arc::new((**order).clone())),
@@ -273,7 +289,7 @@ impl Seats {
                 if self.lead == Some(*agent) {
                     self.routes.insert(at.next(), Some(*position));
                 }
-                self.told.insert(*position, *message);
+                self.told.entry(*position).or_default().passed_on = *message;
                 self.unread.insert(*position);
             }
             SeatEvent::Closing { .. }

@@ -10,9 +10,9 @@ pub enum SeatRefusal {
     Active(SessionId),
     #[error("the seats have no session")]
     NoSession,
-    #[error("no seat is empty or expired")]
+    #[error("none of the wanted seats is empty or expired")]
     NothingToSummon,
-    #[error("no seat sleeps")]
+    #[error("none of the wanted seats sleeps")]
     NothingToWake,
     #[error("seat {0} belongs to the lead and is not summoned")]
     LeadSeat(Position),

@@ -49,16 +49,17 @@ fn listed() -> impl Strategy<Value = Listed> {
 fn waking() -> impl Strategy<Value = Waking> {
     let order =
         (session(), text(), runs::spec()).prop_map(|(session, prompt, spec)| WakeOrder { session, prompt, spec });
-    (position(), agent(), moment(), any::<bool>(), any::<bool>(), option::of(order.prop_map(Box::new))).prop_map(
-        |(position, agent, until, has_soul, has_transcript, order)| Waking {
+    let untold = option::of(any::<u64>().prop_map(EventId));
+    (position(), agent(), moment(), any::<bool>(), any::<bool>(), untold, option::of(order.prop_map(Box::new)))
+        .prop_map(|(position, agent, until, has_soul, has_transcript, untold_upto, order)| Waking {
             position,
             agent,
             until,
             has_soul,
             has_transcript,
+            untold_upto,
             order,
-        },
-    )
+        })
 }
 
 fn meta() -> impl Strategy<Value = ArtifactMeta> {

@@ -14,7 +14,7 @@ use hatchery_core::seat::{
 };
 use hatchery_core::session::EndReason;
 use hatchery_core::{
-    AgentId, Command, Event, Exit, MessageKind, Record, Refusal, SessionId, Timestamp, World, plan, step,
+    AgentId, Command, Event, EventId, Exit, MessageKind, Record, Refusal, SessionId, Timestamp, World, plan, step,
 };
 
 mod eggs;
@@ -97,6 +97,7 @@ fn wake(seats: &[(u64, bool)]) -> Command {
         prompt: format!("wake up, seat {position}"),
         has_soul: *has_soul,
         has_transcript: false,
+        untold_upto: EventId::START,
     };
     let seats = seats.iter().map(rising).collect();
     let messages = vec!["[WAKE AGENTS]".into()];

@@ -237,3 +237,18 @@ fn a_wake_of_one_seat_wakes_that_seat_once() {
     scene.send(&json!({ "message": format!("[WAKE AGENTS]\n{bad}") }));
     scene.wait_seat(0, "alive");
 }
+
+/// A client whose connection broke does not know whether the session was started.
+#[test]
+fn a_start_that_is_repeated_is_one_session() {
+    let scene = Scene::with("");
+    let start = json!({ "id": "start-1", "previousTranscript": [{ "role": "user", "text": "hi" }], "demoMode": true });
+    let first = scene.door().post("/api/session/start", &start);
+    assert_eq!(first.status, 200, "{first:?}");
+    let again = scene.door().post("/api/session/start", &start);
+    assert_eq!((again.status, &again.body), (200, &first.body), "{again:?}");
+    scene.end_session();
+    assert_eq!(scene.door().post("/api/session/start", &start).body, first.body, "no second session");
+    assert_eq!(scene.door().get("/api/health").json()["sessionActive"], false);
+    scene.door().post("/api/session/start", &json!({ "id": "start-1" })).refused(409, "request_id_used");
+}

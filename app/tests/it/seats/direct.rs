@@ -105,6 +105,9 @@ fn one_of_two_is_woken() {
     scene.wait_seat(1, "alive");
     assert_eq!(scene.seat(0)["status"], "sleeping");
     assert_eq!(scene.seats()["button"], "wake");
+    let refused = scene.shop.grounds.command(&["wake", "1"]).output().unwrap();
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(words.contains("none of the wanted seats sleeps"), "another seat does: {words}");
     let command = scene.shop.grounds.command(&["wake", "0"]).status().unwrap();
     assert!(command.success());
     scene.wait_seat(0, "alive");

@@ -9,13 +9,17 @@ const UNREAD_MS: u64 = 3_600_000;
 
 /// The file is looked at once an hour: only what is noticed by the watch counts.
 fn scene() -> (Scene, PathBuf, tempfile::TempDir) {
+    scene_with("")
+}
+
+fn scene_with(more: &str) -> (Scene, PathBuf, tempfile::TempDir) {
     let teams = tempfile::tempdir().unwrap();
     let inboxes = teams.path().join("crew/inboxes");
     std::fs::create_dir_all(&inboxes).unwrap();
     // Written before anybody has looked.
     write(&inboxes.join("ada.json"), &[entry("lyra", "early")]);
     let settings = format!(
-        "mode = 'lead'\nhuman = 'ada'\nteam = 'crew'\nteams = '{}'\nlook_ms = 3600000\nunread_ms = {UNREAD_MS}",
+        "mode = 'lead'\nhuman = 'ada'\nteam = 'crew'\nteams = '{}'\nlook_ms = 3600000\nunread_ms = {UNREAD_MS}\n{more}",
         teams.path().display()
     );
     (Scene::with(&settings), inboxes, teams)
@@ -326,4 +330,28 @@ fn a_message_is_passed_on_only_when_it_is_out_of_the_inbox() {
     std::fs::remove_dir(&lock).unwrap();
     scene.shop.wait("the answer", |event| event["content"] == "She says hello.");
     assert!(entries(&inboxes.join("lyra.json")).is_empty());
+}
+
+/// A wake that has no room for a message has not told it: the message stays in the inbox file, and the lead passes it on if nobody
+/// reads it.
+#[test]
+fn what_a_wake_leaves_out_stays_in_the_inbox() {
+    let (mut scene, inboxes, _teams) = scene_with("transcript_chars = 1000");
+    scene.start_lead_with_lyra(&[]);
+    let long = "x".repeat(2_000);
+    for message in ["an early question", &long, "the last words"] {
+        scene.send(&json!({ "message": message, "targetAgent": "Lyra" }));
+    }
+    let told = scene.told_at_the_next_wake();
+    assert!(told.contains("[ada]: the last words") && !told.contains("an early question"), "{told}");
+    let lyra = inboxes.join("lyra.json");
+    let left = || -> Vec<String> { entries(&lyra).iter().map(|it| it["text"].as_str().unwrap().to_owned()).collect() };
+    scene.wait_until("only what the wake has told is taken out", || {
+        (left() == ["an early question", long.as_str()]).then_some(())
+    });
+    scene.shop.kill_daemon();
+    restart_when_all_is_due(&mut scene);
+    no_longer_pending(&scene);
+    let passed_on = ["an early question", long.as_str()].map(|text| format!("[ROUTE TO AGENT: Lyra]\n\n{text}"));
+    assert_eq!(routed(&scene), passed_on, "each once");
 }

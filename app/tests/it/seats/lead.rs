@@ -21,6 +21,7 @@ fn the_lead_registers_reports_and_passes_on() {
             json!("turn"),
             json!({ "text": "Lyra says hello back." }),
             json!("turn"),
+            json!("compact"),
             json!({ "text": format!("I have lost them.\n{}\nIn prose, [AGENT_STATUS] {{}} means nothing.", status(&[])) }),
             json!({ "text": "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":77}]}" }),
             json!("turn"),
@@ -78,6 +79,7 @@ fn the_lead_registers_reports_and_passes_on() {
         "claude_system",
         "claude_text",
         "claude_result",
+        "claude_compact",
         "user_summon",
         "agent_registered",
         "agent_status",
@@ -270,4 +272,26 @@ fn a_quick_restart_has_one_lead() {
     let agents = scene.door().get("/api/agents").json();
     let leads = agents["agents"].as_array().unwrap().iter().filter(|agent| agent["name"] == "lead").count();
     assert_eq!(leads, 1, "{agents}");
+}
+
+/// The request that starts the session of a lead says how the lead is run, here in a program that is not the project's usual one.
+#[test]
+fn a_summon_that_starts_the_lead_starts_it_as_asked() {
+    let scene = Scene::of("stop_grace_ms = 300\n[seats]\nmode = 'lead'\nteams = 'no-teams'\n");
+    scene.script("lead", &[json!({ "text": registered(0, "Lyra") })]);
+    let mut with = scene.with_scripts();
+    with["harness"] = json!("scripted");
+    let summoned = scene.door().post("/api/agents/summon", &json!({ "seats": [0], "with": with }));
+    assert_eq!(summoned.status, 202, "{summoned:?}");
+    scene.wait_seat(0, "alive");
+    // The lead is stopped, and the wake starts it again in the same program.
+    let lead = scene.seats()["lead"].as_str().unwrap().to_owned();
+    scene.end_session();
+    scene.shop.wait("the end", |event| event["type"] == "session_ended");
+    let woken = scene.door().post("/api/agents/wake", &json!({}));
+    assert_eq!(woken.status, 202, "{woken:?}");
+    scene.shop.wait("the wake is heard", |event| {
+        event["agent"] == lead.as_str()
+            && event["content"].as_str().is_some_and(|it| it.starts_with("You said: [WAKE AGENTS]"))
+    });
 }

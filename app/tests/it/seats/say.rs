@@ -55,6 +55,34 @@ fn a_message_is_for_an_agent_a_seat_or_the_lead() {
     assert!(text(&forgotten.stderr).contains("there is no message for lead"), "{forgotten:?}");
     let nobody = hatchery(&scene, &["say", "--seat", "8", "hello"]);
     assert!(!nobody.status.success() && text(&nobody.stderr).contains("nobody sits in seat 8"), "{nobody:?}");
+    // The number of a seat is no name, and the error says how a seat is named.
+    let numbers: [(&[&str], &str); 3] = [
+        (&["say", "3", "hello"], "`hatchery say --seat 3 \"…\"`"),
+        (&["say", "--follow", "3", "hello"], "`hatchery say --seat 3 \"…\"`"),
+        (&["thread", "3"], "`hatchery thread --seat 3`"),
+    ];
+    for (arguments, hint) in numbers {
+        let refused = hatchery(&scene, arguments);
+        assert!(!refused.status.success() && text(&refused.stderr).contains(hint), "{refused:?}");
+    }
+    let told = text(&hatchery(&scene, &["say", "--seat", "3", "and again"]).stderr);
+    assert!(told.contains("the agent in seat 3 has your message"), "{told}");
+}
+
+/// The lead is started with a program of its own. Flags for a lead are of no use to another session.
+#[test]
+fn a_session_of_the_seats_is_started_with_the_leads_own_program() {
+    let scene = Scene::of("stop_grace_ms = 300\n");
+    scene.script("lead", &[json!({ "text": "Good morning from the script." })]);
+    let script = scene.with_scripts()["script"].as_str().unwrap().to_owned();
+    let flags = ["--harness", "scripted", "--script", &script];
+    let start = [&["session", "start", "--lead", "--id", "monday"][..], &flags].concat();
+    let first = must(&scene, &start);
+    assert_eq!(must(&scene, &start), first, "a repeat starts nothing");
+    scene.shop.wait("the greeting", |event| event["content"] == "Good morning from the script.");
+    let refused = hatchery(&scene, &[&["session", "start", "work"][..], &flags].concat());
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(text(&refused.stderr).contains("--lead"), "{refused:?}");
 }
 
 #[test]
