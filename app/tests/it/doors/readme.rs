@@ -99,7 +99,8 @@ fn lasting(line: &str, home: &str) -> String {
             continue;
         }
         plain.push_str(&match word.rsplit_once('-') {
-            _ if word.len() == 22 && !word.contains("--") && word.chars().any(|it| it.is_ascii_uppercase()) => {
+            // An id may have two dashes in a row, and never begins with one.
+            _ if word.len() == 22 && !word.starts_with('-') && word.chars().any(|it| it.is_ascii_uppercase()) => {
                 "ID".to_owned()
             }
             Some((words, end)) if end.len() == 4 && end.chars().all(|it| it.is_ascii_hexdigit()) => {

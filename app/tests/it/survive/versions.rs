@@ -148,7 +148,10 @@ fn a_project_that_an_older_build_left_in_the_middle_of_a_run_is_taken_over() {
     assert!(grounds.run(&["quest", "list", "--all"]).good().contains("a small quest"));
     let checked = grounds.run(&["fsck"]);
     assert!(checked.code == Some(0) && checked.stdout.starts_with("clean"), "{checked:?}");
-    grounds.run(&["say", "worker", "--follow", "go on"]).good();
+    // The script of the older run is not part of what it left.
+    let script = grounds.path().join("work.jsonl");
+    fs::write(&script, "{\"text\":\"going on\"}\n").unwrap();
+    grounds.run(&["say", "worker", "--follow", "--script", script.to_str().unwrap(), "go on"]).good();
 }
 
 /// With two programs that were really built from different sources. The older one is named by `HATCHERY_OLDER`, because it takes minutes to
