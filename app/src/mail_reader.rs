@@ -76,7 +76,7 @@ pub enum AwaitedState {
     Mail,
     /// It has not sent mail yet, and still can.
     Waiting,
-    /// Asleep or expired.
+    /// Asleep or expired, or its run is over: it sends nothing until it is woken or given another message.
     Finished,
     Dead,
     Unknown,
@@ -172,7 +172,11 @@ fn state_of(world: &World, of: Address, id: AgentId) -> AwaitedState {
         return AwaitedState::Mail;
     }
     match world.agent(id).map(|agent| agent.lifecycle) {
-        Some(Lifecycle::Alive { .. } | Lifecycle::Hatching { .. }) => AwaitedState::Waiting,
+        // Mail of a run is recorded before its end. An agent that was never run may be somebody else's process, which still can send.
+        Some(Lifecycle::Alive { .. } | Lifecycle::Hatching { .. }) => match world.run(id) {
+            Some(run) if !run.is_open() => AwaitedState::Finished,
+            Some(_) | None => AwaitedState::Waiting,
+        },
         Some(Lifecycle::Sleeping | Lifecycle::Expired { .. }) => AwaitedState::Finished,
         Some(Lifecycle::Dead { .. }) => AwaitedState::Dead,
         None if world.is_promised(id) => AwaitedState::Waiting,

@@ -350,6 +350,11 @@ impl RunFolder {
         self.path.display().to_string()
     }
 
+    /// Whether a folder could not be created because a link or a file is in its place, or in the place of a folder above it.
+    pub fn is_taken_by_other(error: &io::Error) -> bool {
+        no_links::is_not_ordinary(error) || matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory)
+    }
+
     fn create(&self, files: &[PathBuf]) -> io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
         no_links::check_folder(&self.path)?;

@@ -161,11 +161,16 @@ impl Supervisor {
         desired: &mut channel::Receiver<DesiredRun>,
     ) -> Result<(), SuperviseError> {
         let folder = self.process.folder().clone();
-        let mut watch = blocking(move || {
+        let created = blocking(move || {
             folder.create_for_agent()?;
             Ok(ProcessWatch::new(watcher, folder.path()))
-        })
-        .await?;
+        });
+        let mut watch = match created.await {
+            Err(error) if RunFolder::is_taken_by_other(&error) && self.is_unreported() => {
+                return self.give_up_folder(&error).await;
+            }
+            created => created?,
+        };
         let mut stop_by = None;
         loop {
             let state = desired.borrow_and_update().state.clone();
@@ -187,6 +192,18 @@ impl Supervisor {
                 () = tokio::time::sleep_until(stop_by), if state == DesiredState::Stopped => return self.end_by_force().await,
             }
         }
+    }
+
+    /// Ends an attempt that never began, because something else is in the place of its folder. Trying again would not help, and the run would
+    /// be starting for ever without a reason that the user can see.
+    async fn give_up_folder(&self, error: &io::Error) -> Result<(), SuperviseError> {
+        // A daemon before this one may have started a launcher that nobody has recorded.
+        self.kill_leftovers().await?;
+        let folder = self.process.folder().path().display();
+        let why = format!(
+            "its folder {folder} cannot be used: {error}; remove what is there, then say something to the agent"
+        );
+        self.report_exit(Exit::NotStarted, Some(why)).await.map(drop)
     }
 
     /// Ends an attempt that does not stop when it is asked to, or whose folder cannot be used. An agent can write into its folder, so it can

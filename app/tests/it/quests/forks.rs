@@ -66,6 +66,27 @@ fn two_forks_share_the_only_slot_with_the_parent_that_waits_and_count_for_the_bu
     shop.expect_nothing_left();
 }
 
+/// A fork that has ended without a mail sends none. Its parent is told so, instead of waiting for as long as it may.
+#[test]
+fn a_wait_for_forks_that_end_without_a_mail_ends_with_them() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let wait = mcp("wait", json!({ "from": ["mute", "broke"], "timeout": 600 }));
+    let book = shop
+        .playbook()
+        .play("s0.codeweaver", &[fork("mute"), fork("broke"), wait, done("alone")])
+        .play("s0.fork.1", &[text("nothing to say")])
+        .play("s0.fork.2", &[json!({ "error": { "api": "credit" } })]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("s0", &[])], "slots": 1 }));
+    assert_eq!(shop.end(&named(&shop, "mute")), "completed");
+    assert_eq!(shop.end(&named(&shop, "broke")), "out_of_credit");
+    shop.complete(&quest);
+    let results = shop.results(&shop.hired(&quest, "s0", "codeweaver"));
+    assert!(
+        results.iter().any(|result| result.contains("mute: finished") && result.contains("broke: finished")),
+        "{results:?}"
+    );
+}
+
 #[test]
 fn nested_forks_with_one_slot_come_to_an_end() {
     let shop = Workshop::with(SHORT, Vec::new());

@@ -56,7 +56,9 @@ fn a_child_that_its_parent_waits_for_begins_although_all_places_are_taken() {
     // The end of the child ends the wait, and the parent works in its place again.
     shop.stop(&child);
     shop.wait("the result of the wait", |event| {
-        event["agent"] == *parent && event["kind"] == "tool_result" && event["content"].to_string().contains(&child)
+        event["agent"] == *parent
+            && event["kind"] == "tool_result"
+            && event["content"].to_string().contains("helper: finished")
     });
     assert!(waiting(&stranger));
     // The child has played the script of its parent, and so has children that wait for a place, too.

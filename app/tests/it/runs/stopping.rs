@@ -131,6 +131,34 @@ fn an_agent_that_spoils_its_folder_is_stopped() {
     shop.expect_nothing_left();
 }
 
+/// Nothing can begin there, now or later. Whoever asks why is told, and what the link leads to stays as it was.
+#[test]
+fn a_run_whose_folder_is_something_else_ends_with_the_reason() {
+    let shop = Workshop::open();
+    let elsewhere = shop.grounds.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let link = |path: &Path| symlink(&elsewhere, path).unwrap();
+    let dangling = |path: &Path| symlink(elsewhere.join("nowhere"), path).unwrap();
+    let file = |path: &Path| std::fs::write(path, "").unwrap();
+    let ways: [&dyn Fn(&Path); 3] = [&link, &dangling, &file];
+    for put in ways {
+        let agent = shop.run(&[json!({ "text": "one" })]);
+        assert_eq!(shop.end(&agent), "completed");
+        let folder = shop.folder(&agent, 2, 1);
+        put(&folder);
+        shop.say(&agent, "and now?");
+        let ended = shop.wait_nth_of(&agent, "run_ended", 2);
+        assert_eq!((&ended["run"], &ended["cause"]), (&json!(2), &json!("crashed")), "{ended}");
+        let why = shop.grounds.run(&["why", &agent]).good();
+        assert!(why.contains("cannot be used") && why.contains("remove what is there"), "{why}");
+        // The advice helps.
+        std::fs::remove_file(&folder).unwrap();
+        shop.say(&agent, "and now?");
+        shop.wait("its answer", |event| event["agent"] == *agent && event["content"] == "You said: and now?");
+    }
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
 #[test]
 fn a_run_that_nobody_stops_twice() {
     let shop = Workshop::open();
