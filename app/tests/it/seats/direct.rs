@@ -70,7 +70,10 @@ fn all_are_woken_with_their_souls_after_the_daemon_was_killed() {
     assert!(told.contains("I chose the name Lyra &amp; I mean it &lt;always&gt;."), "{told}");
     assert!(told.contains("[Ada]: how are you?\n[Lyra]: You said: how are you?"), "{told}");
     assert!(told.contains("hasSoul=\"true\" hasTranscript=\"true\""), "{told}");
-    assert!(!told.contains("No agent has chosen a name for this seat yet"), "the birth prompt is not part of the transcript: {told}");
+    assert!(
+        !told.contains("No agent has chosen a name for this seat yet"),
+        "the birth prompt is not part of the transcript: {told}"
+    );
     // The thread goes over all sessions.
     let thread = scene.door().get("/api/agents/Lyra/thread").json();
     let lines: Vec<&str> =
