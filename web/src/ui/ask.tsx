@@ -10,7 +10,7 @@ import { Glyph } from "./glyph";
 import { SEND } from "./key_names";
 import { nameOf, questName } from "./names";
 import { Age, Ago } from "./time";
-import { ceiling, firstLine, group, literal, money, plain, span } from "./words";
+import { capital, ceiling, firstLine, group, literal, money, plain, span } from "./words";
 
 /** With a field, the words that are typed there follow `before` in the answer. */
 type Choice = { words: string; answer?: string; danger?: boolean; field?: string; before?: string; href?: string };
@@ -178,7 +178,10 @@ function Permission({ permission }: { permission: PermissionView }) {
 function planWords(question: QuestionView): string | null {
   const quest = question.quest ? store.quest(question.quest) : null;
   const steps = quest?.steps.filter((step) => step.phase === "work").length ?? 0;
-  return quest && steps > 0 ? `${steps} steps, ${quest.slots} at a time. Shall they be carried out?` : null;
+  if (!quest || steps === 0) return null;
+  return steps === 1
+    ? "1 step. Shall it be carried out?"
+    : `${steps} steps, ${quest.slots} at a time. Shall they be carried out?`;
 }
 
 /** Whether it is a question that an agent put in its own words. */
@@ -409,7 +412,7 @@ function FailedStep({ need }: { need: Extract<Need, { kind: "failed" }> }) {
           <Age at={step.since} />
         </header>
         <p class="question">
-          {why.charAt(0).toUpperCase() + why.slice(1)}
+          {capital(why)}
           {/[.!?]$/.test(why) ? "" : "."}
           {blocks}
         </p>

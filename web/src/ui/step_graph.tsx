@@ -140,7 +140,7 @@ function subOf(quest: QuestDocument, step: StepDocument): string {
       return blockedBy(quest, step);
     case "waiting_for_human": {
       const question = store.state?.questions.get(step.question ?? -1);
-      return question ? `asks: ${plain(firstLine(question.text))}` : "asks you";
+      return question ? `asks: ${questionWords(question)}` : "asks you";
     }
     case "failed":
       return plain(firstLine(step.doing ?? "failed"));

@@ -66,7 +66,7 @@ export function Ago({
   const text = useClock(say);
   const stale = staleAfter != null && store.now() - at > staleAfter;
   return (
-    <span class={stale ? "stale" : undefined} title={exact(at)}>
+    <span class={stale ? "ago stale" : "ago"} title={exact(at)}>
       {text}
     </span>
   );

@@ -150,6 +150,11 @@ export function firstLine(text: string): string {
   return line.trim();
 }
 
+/** As a sentence begins. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** Joins words as a sentence does: `a`, `a and b`, `a, b and c`. */
 export function list(words: string[]): string {
   if (words.length < 2) return words[0] ?? "";

@@ -10,6 +10,7 @@ import { go, to, usePlace } from "../app/router";
 import { useHistory } from "../store/history";
 import type { AgentEntry } from "../store/state";
 import { store, useAttempt, useTopics } from "../store/store";
+import { questionWords } from "../ui/ask";
 import { Changes, changesOf } from "../ui/changes";
 import { Facts, FactsLine } from "../ui/facts";
 import { Glyph, standingOf } from "../ui/glyph";
@@ -18,7 +19,7 @@ import { SEND } from "../ui/key_names";
 import { nameOf } from "../ui/names";
 import { messagesWord, type Shown, Talk } from "../ui/talk";
 import { Age, Ago, At } from "../ui/time";
-import { firstLine, group, list, plain } from "../ui/words";
+import { group, list } from "../ui/words";
 import { WritingNow } from "../ui/writing";
 import { Loading, parkedUntil } from "./home";
 
@@ -222,7 +223,7 @@ function EvidenceBar({ entry, open, toggle }: { entry: AgentEntry; open: boolean
       )}
       {asked && (
         <a class="link" href={`/#ask-${asked.id}`}>
-          {plain(firstLine(asked.text)).slice(0, 80)}
+          {questionWords(asked)}
         </a>
       )}
       <button class="more btn quiet" type="button" aria-expanded={open} onClick={toggle}>

@@ -201,7 +201,7 @@ function Tree() {
               Show earlier, {group(own - drawn)} {plural(own - drawn, "agent")}
             </button>
           )}
-          <p class="small faint under-tree">
+          <p class="small faint under-tree" style={{ "--lanes": `${lanes * LANE + 24}px` }}>
             Killing an agent moves its children up to its parent. Nothing is deleted.
           </p>
         </section>

@@ -13,8 +13,9 @@ import { Age, Ago } from "../ui/time";
 import { count, plain, plural, when } from "../ui/words";
 import { Loading } from "./home";
 
-/** How many events are shown. The log has all of them. */
-const SHOWN = 100;
+/** How many events are shown, and how many when somebody asks for more. The log has all of them. */
+const SHOWN = 20;
+const SHOWN_MORE = 100;
 
 type Show = "all" | "checks" | "context" | "chunks";
 const KINDS: Record<Exclude<Show, "all">, string[]> = {
@@ -30,6 +31,7 @@ export default function Build() {
   const away = store.connection.brokenSince !== null;
   const [show, setShow] = useState<Show>("all");
   const [others, setOthers] = useState<boolean | null>(null);
+  const [more, setMore] = useState(false);
   if (!status) return away ? <Away /> : <Loading />;
   const { state, ideas } = status;
   const run = object(state.buildRun);
@@ -77,16 +79,21 @@ export default function Build() {
             </div>
           </div>
           {wanted.length === 0 && <p class="muted">Nothing yet. Checks, checkpoints and ends of chunks stand here.</p>}
-          {wanted.slice(0, SHOWN).map((event, at) => (
+          {wanted.slice(0, more ? SHOWN_MORE : SHOWN).map((event, at) => (
             <Row event={event} of={isOfOther(event, run) ? text(event.questId) : null} key={text(event.id) ?? at} />
           ))}
-          {own.length < events.length && (
-            <p class="other-builds">
+          <p class="other-builds">
+            {!more && wanted.length > SHOWN && (
+              <button class="btn quiet" type="button" onClick={() => setMore(true)}>
+                Show {Math.min(wanted.length, SHOWN_MORE) - SHOWN} more
+              </button>
+            )}
+            {own.length < events.length && (
               <button class="btn quiet" type="button" aria-pressed={all} onClick={() => setOthers(!all)}>
                 {all ? "Only this build" : `Show ${events.length - own.length} of other builds`}
               </button>
-            </p>
-          )}
+            )}
+          </p>
         </section>
         <aside class="rail">
           <Ideas ideas={ideas} />

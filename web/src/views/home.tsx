@@ -17,7 +17,7 @@ import { titled } from "../ui/roles";
 import { signalWords } from "../ui/signal_words";
 import { isRed } from "../ui/steps";
 import { Ago } from "../ui/time";
-import { Count, ceiling, count, firstLine, money, plain, spanInWords, when } from "../ui/words";
+import { Count, capital, ceiling, count, firstLine, money, plain, spanInWords, when } from "../ui/words";
 
 /** How much of what is done is shown. */
 const DONE_ROWS = 12;
@@ -393,8 +393,8 @@ function doneWords(entry: AgentEntry): string {
   const step = assignment ? store.quest(assignment.quest)?.steps.find((it) => it.id === assignment.step) : undefined;
   if (entry.run?.cause === "user_ended" || entry.run?.cause === "killed") return "Ended by you";
   const given = step?.signals?.findLast((it) => it.agent === entry.view.id);
-  const words = given ? signalWords(given.signal).words : entry.doing?.text;
-  if (words) return plain(firstLine(words));
+  if (given) return capital(plain(firstLine(signalWords(given.signal).words)));
+  if (entry.doing?.text) return plain(firstLine(entry.doing.text));
   if (entry.run?.cause === "completed") return assignment ? `${titled(assignment.role)} is done with its part` : "Done";
   return plain(firstLine(entry.run?.detail ?? "Done"));
 }

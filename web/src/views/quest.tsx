@@ -1,7 +1,7 @@
 // One quest: which step is stuck, and who is at work?
 import { useEffect, useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
-import type { QuestDocument, StepDocument } from "../api/types";
+import type { QuestDocument, QuestionView, StepDocument } from "../api/types";
 import { confirm, notify, prompt } from "../app/dialogs";
 import { useActions } from "../app/keys";
 import { go, to } from "../app/router";
@@ -43,7 +43,9 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
   const ward = () => open && askWard(open);
   const budget = () => open && askBudget(open);
   const abandon = () => open && askAbandon(open);
+  const first = open ? oldest(asking(open)) : undefined;
   useActions([
+    first && { key: "A", words: `Answer ${first.step.id}`, act: () => go(answerOf(first.question)) },
     open && { key: "P", words: `${pauseWord(open)} quest`, act: pause },
     open &&
       chosen?.status === "failed" && {
@@ -135,9 +137,9 @@ export default function QuestView({ id, step }: { id: string; step: string | nul
             ) : (
               <StepGraph quest={quest} chosen={chosen?.id ?? null} />
             )}
-            <Signals quest={quest} />
           </div>
           {chosen && <StepPanel key={chosen.id} quest={quest} step={chosen} />}
+          <Signals quest={quest} />
         </div>
       )}
     </>
@@ -305,26 +307,39 @@ function slotWords(doing: string): string {
   return doing.startsWith("the ") ? doing : withDuty(doing.split(",")[0] ?? "");
 }
 
+type Call = { step: StepDocument; question: QuestionView };
+
+/** The steps that ask, with what they ask. */
+function asking(quest: QuestDocument): Call[] {
+  return quest.steps.flatMap((step) => {
+    const question = step.question != null ? store.state?.questions.get(step.question) : undefined;
+    return question ? [{ step, question }] : [];
+  });
+}
+
+/** The one that the key answers. */
+const oldest = (calls: Call[]): Call | undefined => calls.toSorted((a, b) => a.question.asked - b.question.asked)[0];
+
+const answerOf = (question: QuestionView) => `/#ask-${question.id}`;
+
 function Calls({ quest }: { quest: QuestDocument }) {
-  const asking = quest.steps.filter((step) => step.question != null && store.state?.questions.has(step.question));
-  if (asking.length === 0) return null;
+  const calls = asking(quest);
+  if (calls.length === 0) return null;
+  const first = oldest(calls)?.step.id;
   return (
     <div class="calls" role="group" aria-label="Waits for you">
-      {asking.map((step) => {
-        const question = store.state?.questions.get(step.question ?? -1);
-        return (
-          <div class="call" key={step.id}>
-            <Glyph as="you" />
-            <b>{step.id}</b>
-            <span class="cut" title={question?.text}>
-              {question ? questionWords(question) : ""}
-            </span>
-            <a class="btn you" href={`/#ask-${question?.id}`}>
-              Answer <kbd>A</kbd>
-            </a>
-          </div>
-        );
-      })}
+      {calls.map(({ step, question }) => (
+        <div class="call" key={step.id}>
+          <Glyph as="you" />
+          <b>{step.id}</b>
+          <span class="cut" title={questionWords(question)}>
+            {questionWords(question)}
+          </span>
+          <a class="btn you" href={answerOf(question)}>
+            Answer {step.id === first && <kbd>A</kbd>}
+          </a>
+        </div>
+      ))}
     </div>
   );
 }

@@ -109,7 +109,7 @@ function QuestTable() {
                       <b title={line.request}>{line.request}</b>
                       <span class="where id">{line.id.slice(0, 6)}</span>
                     </div>
-                    <div class="now cut">{questWords(line)}</div>
+                    <div class="now cut whole-small">{questWords(line)}</div>
                     <div class="evidence-line">
                       <Ago at={line.changed} before="changed " />
                     </div>

@@ -2,21 +2,12 @@
 import assert from "node:assert/strict";
 import { renameSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch, open, whole } from "./support/browser.mjs";
-import { emptyProject, hang, scene, smallQuest } from "./support/scene.mjs";
+import { test } from "node:test";
+import { open, whole } from "./support/browser.mjs";
+import { emptyProject, hang, smallQuest } from "./support/scene.mjs";
+import { browser, daemon, onScene, who } from "./support/stage.mjs";
 
-let daemon;
-let who;
-let browser;
-before(async () => {
-  ({ daemon, who } = await scene());
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
+onScene();
 
 test("the daemon is killed under each view: what was there stays, and each view goes on", async () => {
   const views = {

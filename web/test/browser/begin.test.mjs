@@ -2,20 +2,11 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch, open, whole } from "./support/browser.mjs";
-import { emptyProject } from "./support/scene.mjs";
+import { test } from "node:test";
+import { open, whole } from "./support/browser.mjs";
+import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
-let daemon;
-let browser;
-before(async () => {
-  daemon = await emptyProject();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
+onEmptyProject();
 
 async function write(page, request, ward) {
   await page.keyboard.press("n");

@@ -1,19 +1,11 @@
 // A person's way through the page, against a real daemon with scripted agents.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { counters, launch, open, titled, whole } from "./support/browser.mjs";
-import { emptyProject, hang, smallQuest } from "./support/scene.mjs";
+import { test } from "node:test";
+import { counters, open, titled, whole } from "./support/browser.mjs";
+import { hang, smallQuest } from "./support/scene.mjs";
+import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
-let daemon;
-let browser;
-before(async () => {
-  daemon = await emptyProject();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
+onEmptyProject();
 
 test("a quest is begun on the page and goes through to its end", async () => {
   const page = await open(browser, daemon);

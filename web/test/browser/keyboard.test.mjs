@@ -1,20 +1,10 @@
 // Everything by keyboard alone: every control can be reached and shows that it has the focus, and what buttons do is in the palette.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, open } from "./support/browser.mjs";
-import { scene } from "./support/scene.mjs";
+import { test } from "node:test";
+import { open } from "./support/browser.mjs";
+import { browser, daemon, onScene, who } from "./support/stage.mjs";
 
-let daemon;
-let who;
-let browser;
-before(async () => {
-  ({ daemon, who } = await scene());
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
+onScene();
 
 const views = () => ({
   home: "/",

@@ -1,19 +1,11 @@
 // What an agent is writing is seen while it is written, and stands there once when it is whole.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, open } from "./support/browser.mjs";
-import { emptyProject, hang } from "./support/scene.mjs";
+import { test } from "node:test";
+import { open } from "./support/browser.mjs";
+import { hang } from "./support/scene.mjs";
+import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
-let daemon;
-let browser;
-before(async () => {
-  daemon = await emptyProject();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
+onEmptyProject();
 
 /** Everything that `.is-writing` has shown, whether or not somebody looked at that moment. */
 const record = (page) =>

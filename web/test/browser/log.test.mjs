@@ -1,18 +1,15 @@
 // A hundred thousand events, from one end to the other, and the script's weight.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { launch, open } from "./support/browser.mjs";
-import { emptyProject } from "./support/scene.mjs";
+import { open } from "./support/browser.mjs";
+import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
 const EVENTS = 100_000;
 /** Compressed script before the first paint. */
 const SCRIPT_BYTES = 120 * 1024;
 
-let daemon;
-let browser;
-before(async () => {
-  daemon = await emptyProject();
+onEmptyProject(async () => {
   const lines = [JSON.stringify({ agent: { id: 1, parent: null, fork_message_id: null } })];
   for (let at = 0; at < EVENTS; at += 1)
     lines.push(
@@ -24,11 +21,6 @@ before(async () => {
     body: lines.join("\n"),
   });
   assert.equal(response.status, 201);
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
 });
 
 test("the log is scrolled from its newest event to its first", async () => {

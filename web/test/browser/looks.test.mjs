@@ -2,21 +2,17 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { after, before, test } from "node:test";
-import { launch, open } from "./support/browser.mjs";
-import { emptyProject, scene, seats } from "./support/scene.mjs";
+import { test } from "node:test";
+import { open } from "./support/browser.mjs";
+import { emptyProject, seats } from "./support/scene.mjs";
+import { browser, daemon, onScene, who } from "./support/stage.mjs";
 
 // Given to the page by the debugger: its policy allows no script of others.
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SHOTS = process.env.HATCHERY_SHOTS;
 
-let daemon;
-let who;
-let browser;
 let views;
-before(async () => {
-  ({ daemon, who } = await scene());
-  browser = await launch();
+onScene(async () => {
   views = {
     home: "/",
     quests: "/quests",
@@ -31,10 +27,6 @@ before(async () => {
     keys: "/keys",
   };
   if (SHOTS) mkdirSync(SHOTS, { recursive: true });
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
 });
 
 async function show(page, path) {

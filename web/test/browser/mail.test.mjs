@@ -1,22 +1,14 @@
 // Mail: what is for the human, what agents write to each other, and what is written from the page.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, open } from "./support/browser.mjs";
-import { emptyProject } from "./support/scene.mjs";
+import { test } from "node:test";
+import { open } from "./support/browser.mjs";
+import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
-let daemon;
-let browser;
 let lyra;
 let ione;
-before(async () => {
-  daemon = await emptyProject();
-  browser = await launch();
+onEmptyProject(async () => {
   lyra = (await daemon.post("/api/agents", { name: "lyra" })).id;
   ione = (await daemon.post("/api/agents", { name: "ione" })).id;
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
 });
 
 const thread = (page, words) => page.getByRole("region", { name: "Threads" }).getByRole("link", { name: words });

@@ -1,19 +1,11 @@
 // What moves on Home, and what does not: a row that changes its column is seen on its way, and nothing moves under a hand.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, open, whole } from "./support/browser.mjs";
-import { emptyProject, hang } from "./support/scene.mjs";
+import { test } from "node:test";
+import { open, whole } from "./support/browser.mjs";
+import { hang } from "./support/scene.mjs";
+import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
-let daemon;
-let browser;
-before(async () => {
-  daemon = await emptyProject();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
+onEmptyProject();
 
 /** Notes which rows are set in motion from now on. */
 const watchMoves = (page) =>

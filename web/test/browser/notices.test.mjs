@@ -1,19 +1,11 @@
 // Notifications: only when allowed, only for what needs the human, only while nobody looks, and gone when it is answered elsewhere.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, open, titled } from "./support/browser.mjs";
-import { emptyProject, smallQuest } from "./support/scene.mjs";
+import { test } from "node:test";
+import { open, titled } from "./support/browser.mjs";
+import { smallQuest } from "./support/scene.mjs";
+import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
-let daemon;
-let browser;
-before(async () => {
-  daemon = await emptyProject();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
+onEmptyProject();
 
 /** A page that nobody looks at, with notifications that can be counted. */
 async function hiddenPage(permission) {

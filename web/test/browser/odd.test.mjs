@@ -1,19 +1,11 @@
 // Odd projects: an empty one, very long names and words, what tries to deceive, a quest of 200 steps, thousands of agents.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, open } from "./support/browser.mjs";
-import { emptyProject, hang } from "./support/scene.mjs";
+import { test } from "node:test";
+import { open } from "./support/browser.mjs";
+import { hang } from "./support/scene.mjs";
+import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
-let daemon;
-let browser;
-before(async () => {
-  daemon = await emptyProject();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
+onEmptyProject();
 
 const mcp = (tool, args) => ({ mcp: { tool, arguments: args } });
 const complete = (summary) => mcp("signal-back", { signal: "complete", stepId: "{{step}}", summary });

@@ -1,19 +1,11 @@
 // The thin path: the link opens the page, the cookie holds, what happens is seen as it happens.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, open, whole } from "./support/browser.mjs";
+import { test } from "node:test";
+import { open, whole } from "./support/browser.mjs";
 import { emptyProject, hang } from "./support/scene.mjs";
+import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
-let daemon;
-let browser;
-before(async () => {
-  daemon = await emptyProject();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
+onEmptyProject();
 
 test("without the token there is a sentence, and with the link there is the page", async () => {
   const stranger = await (await browser.newContext()).newPage();

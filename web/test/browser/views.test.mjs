@@ -1,20 +1,11 @@
 // Seats, Build and the other projects: what each shows, and what can be done there.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, open } from "./support/browser.mjs";
+import { test } from "node:test";
+import { open } from "./support/browser.mjs";
 import { Daemon } from "./support/daemon.mjs";
-import { emptyProject } from "./support/scene.mjs";
+import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
-let daemon;
-let browser;
-before(async () => {
-  daemon = await emptyProject();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await daemon?.stop();
-});
+onEmptyProject();
 
 const identity = (gridPosition, name, more = {}) => ({
   _id: `agent-identity:${gridPosition}`,

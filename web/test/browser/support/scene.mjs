@@ -152,6 +152,9 @@ const WAYS = {
       complete("Built, of the wood that was wanted."),
     ],
   },
+  one: {
+    pathseeker: [mcp("plan-steps", { steps: [{ id: "errors", name: "One type for all" }] }), complete("One step.")],
+  },
   fails: { "errors.codeweaver": [write("errors.bad", "x\n"), complete("I think it is done.")] },
 };
 
