@@ -229,7 +229,7 @@ pub(crate) fn fork(
         return Err(Refusal::AgentExists(birth.agent));
     }
     let forked = living(world, parent)?;
-    // Whoever stops an agent wants nothing in its place.
+    // A user who stops an agent does not want a fork of it to start instead.
     if let Some(run) = world.run(parent).filter(|run| birth.run.is_some() && run.is_stopping()) {
         return Err(Refusal::RunStopping { agent: parent, run: run.number });
     }

@@ -1,5 +1,5 @@
 //! Questions to the human: one queue, first come first served. A question is known by the event that asked it. It is open until it
-//! is answered, or until nobody needs the answer any more.
+//! is answered, or until the answer no longer matters.
 
 use crate::agent::Agent;
 use crate::budget::BudgetScope;
@@ -44,7 +44,7 @@ pub enum About {
     Silence(AttemptId),
     /// A budget is used up. An amount is the new ceiling; `stop` ends the run, or lets the quest rest that it works for.
     Budget {
-        /// Nobody when it is the budget of a day.
+        /// None if it is the budget of a day.
         of: Option<AgentId>,
     },
     /// The budget of a quest is used up. An amount is the new ceiling; `stop` pauses the quest.

@@ -91,7 +91,7 @@ pub(crate) fn raise(
 ) -> Result<Result<Vec<Event>, Money>, Refusal> {
     let asks = world.run(agent).filter(|run| run.is_broke());
     let (spent, mut events) = match whose {
-        // Nobody's ceiling any more.
+        // The quest is over, so its budget limits nothing.
         BudgetScope::Quest(id) if world.quest(id).is_none_or(Quest::is_over) => (Money::default(), Vec::new()),
         BudgetScope::Agent(of) => {
             let spent = world.conversation(of).map_or(Money::default(), |conversation| conversation.spent.cost);
@@ -154,7 +154,7 @@ fn is_asked(world: &World, agent: AgentId, about: About) -> bool {
     let Some(assignment) = world.assignment(agent).filter(|_| works(agent)) else { return false };
     world.questions().any(|(id, question)| {
         let of_quest = world.assignment(question.agent).is_some_and(|other| other.quest == assignment.quest);
-        // One that nobody needs an answer to any more is about to be withdrawn.
+        // A question whose answer no longer matters is about to be withdrawn.
         let waits = world.run(question.agent).is_some_and(|run| run.question == Some(id));
         question.about == about && question.agent != agent && of_quest && waits && works(question.agent)
     })

@@ -53,7 +53,7 @@ pub struct ResumeTerms<'a> {
     pub sections: &'a BTreeMap<String, String>,
 }
 
-/// What somebody who resumes a build must know.
+/// What a person or an agent must know to resume a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {
     pub run: BuildRun,

@@ -55,7 +55,7 @@ pub enum Command {
     Kill {
         agent: AgentId,
         cascade: bool,
-        /// The agent that asks; nobody when a person does.
+        /// The agent that asks. None if a person asks.
         by: Option<AgentId>,
         remark: Option<String>,
     },

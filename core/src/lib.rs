@@ -20,7 +20,7 @@
 //! | [`quest`] | work as a graph of steps, done by agents in roles |
 //! | [`request`] | requests with an id of the caller, which are carried out once |
 //! | [`seat`] | fixed places for identities, their souls, and their lead |
-//! | [`roles`] | the table of who does what, and who follows whom |
+//! | [`roles`] | the table of roles: their signals, their calls, and the path of each phase |
 //! | [`dag`] | whether a graph can be worked off |
 //! | [`why`] | what an agent does at the moment, and how that is known |
 //! | [`world`] | everything that is true now, folded from the log |
@@ -29,6 +29,7 @@
 //! | [`output`] | what a child says, in one form for all harnesses |
 //! | [`stream_json`] | the form in which the Claude CLI says it |
 //! | [`codex`], [`acp`] | the forms in which codex and agents behind ACP say it |
+//! | `json` | JSON objects whose fields are looked at one by one, for all readers |
 //! | [`transcript`] | the transcripts that the Claude CLI keeps, and the path through them |
 //! | [`outcome`] | how a run went, and why it is over |
 //! | [`price`] | what tokens cost, by model |

@@ -36,14 +36,14 @@ pub struct Letter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LetterState {
-    /// Nobody has it yet.
+    /// Not delivered yet.
     Queued,
     /// Given to one who waited for it, and not yet confirmed as read.
     Delivered,
 }
 
 impl Mailbox {
-    /// The oldest mail that nobody has yet, perhaps of one sender.
+    /// The oldest mail that was not delivered, of any sender or of one.
     pub fn first_queued(&self, from: Option<Address>) -> Option<EventId> {
         let fits = |mail: &&EventId| from.is_none_or(|from| self.unread.get(*mail).is_some_and(|it| it.from == from));
         self.queued.iter().find(fits).copied()
@@ -81,7 +81,7 @@ pub(crate) fn read(world: &World, to: Address, mail: Option<EventId>) -> Result<
     Ok(vec![Event::Mail(MailEvent::Read { to, mail: found })])
 }
 
-/// Why there is no mail: none yet, or none ever, so that nobody waits for the dead and the unknown.
+/// Why there is no mail: not yet, or never, so that a reader does not wait for mail of a dead or unknown agent.
 fn none(world: &World, to: Address, from: Option<Address>) -> Refusal {
     let gone = from.into_iter().chain([to]).find_map(|party| present(world, party).err());
     gone.unwrap_or(Refusal::NoMail(to))

@@ -72,7 +72,7 @@ pub const MAX_CONTINUATIONS: u32 = 20;
 pub const SIGNAL_GRACE_MS: u64 = 60_000;
 /// How often a crashed agent of a quest is resumed.
 pub const CRASH_RETRIES: u32 = 3;
-/// What is said of a phase that nobody had to go through.
+/// The summary of a phase that no agent had to go through.
 pub(crate) const GIVEN: &str = "given from the start";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quest {
@@ -218,7 +218,7 @@ impl Quest {
         self.state == QuestState::Open && free && !self.queue.is_empty() && !self.waits_for_money()
     }
 
-    /// Its money is used up, and somebody has asked for more: whoever begins now would only ask the same.
+    /// Its budget is used up, and a step has asked the user for more. Another agent would only ask the same.
     fn waits_for_money(&self) -> bool {
         let used_up = self.budget.is_some_and(|budget| self.spent.cost >= budget);
         used_up && self.steps.values().any(|step| matches!(step.state, StepState::Parked { until: None, .. }))

@@ -1,5 +1,5 @@
-//! Who does what in a quest: the roles, what each may signal, whom each may call, and through which stations a step of each phase
-//! goes. A project can replace the table; a quest keeps the table that it started with.
+//! The table of roles: which signals each role may send, which roles it may call, and the path of each phase. A project can
+//! replace the table; a quest keeps the table that it started with.
 
 use crate::permission::PermissionPolicy;
 use serde::{Deserialize, Serialize};

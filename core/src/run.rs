@@ -44,8 +44,8 @@ pub(crate) use waiting::{due, goes_on};
 /// The name of the MCP server that offers our tools to a process.
 pub const TOOL_SERVER: &str = "hatchery";
 
-/// How long after the report of its silence a process is stopped that is to be stopped for it. Whoever was away itself first hears
-/// what was said meanwhile.
+/// If a run stops stuck processes, a silent process is stopped this long after its silence was reported. The daemon may have been away, and
+/// first reads what the process wrote meanwhile.
 const LAST_LOOK_MS: u64 = 10_000;
 
 /// How much of what is said about something is kept in the world.
@@ -199,7 +199,7 @@ impl Run {
     /// When its silence is to be reported, or its wait is over.
     pub(crate) fn deadline(&self, conversation: &Conversation) -> Option<Timestamp> {
         match self.state {
-            // Nobody has started it, so its silence means nothing.
+            // No launcher has started it, so its silence means nothing.
             RunState::Starting if self.attempt.waits => None,
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
                 let due = match self.attempt.silent {
@@ -358,7 +358,7 @@ pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSp
     let said = crate::history::add(world, agent, MessageKind::User, text)?;
     // An agent of the seats hears nothing outside of their session.
     crate::seat::session_of(world, agent)?;
-    // It would wait for a run that nobody asked for.
+    // The message would wait for a run that was not requested.
     let is_stopping = |run: &&Run| matches!(run.state, RunState::Stopping { .. }) && !world.seats().awaits(agent);
     if let Some(run) = world.run(agent).filter(is_stopping) {
         return Err(Refusal::RunStopping { agent, run: run.number });

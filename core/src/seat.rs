@@ -171,7 +171,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// The name that somebody who is alive is listed with, if it can be a name.
+    /// The name that a living agent is listed with, if the name is allowed.
     pub(crate) fn chosen_name(&self) -> Option<&str> {
         let lives = self.status != ListedStatus::Shutdown;
         self.name.as_deref().filter(|name| lives && check_name(Some(name)).is_ok())

@@ -75,7 +75,7 @@ pub struct World {
     permission_rules: OrdMap<EventId, ScopedRule>,
     /// What the human was asked and has not answered, the oldest first.
     questions: OrdMap<EventId, Question>,
-    /// Questions whose answer nobody needs any more.
+    /// Questions whose answers no longer matter.
     questions_to_withdraw: OrdSet<EventId>,
     quests: OrdMap<QuestId, Arc<Quest>>,
     /// What each quest was begun with. Beside the quests, because it does not change with them.
@@ -92,7 +92,7 @@ pub struct World {
     step_deadlines: OrdMap<AgentId, Timestamp>,
     /// Wards and merges that have not been reported.
     chores: OrdMap<(QuestId, StepId), Chore>,
-    /// Left out of a snapshot as long as nobody has sat down: then an older snapshot means the same world.
+    /// Left out of a snapshot while no seat was ever filled: then an older snapshot means the same world.
     #[serde(default, skip_serializing_if = "no_seats")]
     seats: Arc<Seats>,
     /// The status document and the idea inbox.
@@ -262,7 +262,7 @@ impl World {
         self.days.get(&day).copied().unwrap_or_default()
     }
 
-    /// The ceiling of an agent, or of a day when nobody is named.
+    /// The budget of an agent, or of a day if no agent is named.
     pub fn budget(&self, of: Option<AgentId>) -> Option<Money> {
         self.budgets.get(&of).copied()
     }
@@ -285,7 +285,7 @@ impl World {
         self.questions().filter(|(_, question)| !question.is_moot(self))
     }
 
-    /// A question whose answer nobody needs any more.
+    /// A question whose answer no longer matters.
     pub fn question_to_withdraw(&self) -> Option<(EventId, &Question)> {
         let id = self.questions_to_withdraw.get_min()?;
         Some((*id, self.questions.get(id)?))

@@ -44,7 +44,7 @@ pub enum SeatEvent {
     /// An agent has chosen a name and described itself. The description is the soul of the seat.
     #[serde(rename = "seat_registered")]
     Registered { position: Position, identity: Identity },
-    /// The lead has told of an agent in a seat in which nobody was known. This agent of the registry stands for it.
+    /// The lead has told of an agent in a seat that had no agent here. This agent of the registry stands for it.
     #[serde(rename = "seat_filled")]
     Filled { position: Position, agent: AgentId },
     /// Who is alive, by an authority: the lead, or the daemon for the processes that it holds. Seats that are not listed are
@@ -59,10 +59,10 @@ pub enum SeatEvent {
     /// Sleeping seats are about to be filled again.
     #[serde(rename = "seats_waking")]
     Waking { seats: Vec<Waking> },
-    /// Nobody in the seat chose a name in time.
+    /// The agent of the seat chose no name in time.
     #[serde(rename = "seat_expired")]
     Expired { position: Position },
-    /// The seat was to be filled again and nobody reported it alive in time. It sleeps on.
+    /// The seat was to be filled again, and no report said in time that its agent is alive. The seat sleeps on.
     #[serde(rename = "seat_wake_expired")]
     WakeExpired { position: Position },
     /// A document from elsewhere was merged into the seat. The document is the result.

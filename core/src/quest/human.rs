@@ -106,12 +106,12 @@ pub(crate) fn out_of_money(world: &World, agent: AgentId) -> Option<Event> {
     Some(Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Failed { why, then } })
 }
 
-/// The events by which those of a quest wait for a slot whose agents wait for money.
+/// The events that queue the steps of a quest whose agents wait for money.
 pub(super) fn queue_broke(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
     queue_those(world, id, quest, Run::is_broke)
 }
 
-/// The same for those who have asked nobody.
+/// The same for steps that have no open question about money.
 pub(super) fn queue_unasked(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
     queue_those(world, id, quest, |run| run.is_broke() && run.question.is_none())
 }

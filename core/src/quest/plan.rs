@@ -102,7 +102,7 @@ pub struct StepPlan {
 }
 
 impl StepPlan {
-    /// The only step of a quest that nobody plans: the whole request. It has no description, because each agent gets the request.
+    /// The only step of a quest without a planner: the whole request. It has no description, because each agent gets the request.
     pub fn whole(request: &str) -> Self {
         let first = request.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("the request");
         Self {
@@ -208,7 +208,7 @@ pub(crate) fn check_requirements(given: &Requirements) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes in the plan that an agent hands in. What is complete or under way stays as it is, listed or not; what nobody has touched is
+/// Takes in the plan that an agent hands in. What is complete or under way stays as it is, listed or not; a step that no agent has begun is
 /// replaced by what is listed.
 pub(crate) fn hand_in(world: &World, agent: AgentId, steps: &[StepPlan]) -> Result<Vec<Event>, Refusal> {
     let (id, own) = by(world, agent, |table| &table.planner)?;

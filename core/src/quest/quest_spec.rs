@@ -106,8 +106,8 @@ impl QuestSpec {
         }
     }
 
-    /// What the agents of a role may do without asking: what the table says of the role, else what the quest says. Without either,
-    /// edits are allowed in a worktree, because nothing of the user's is there.
+    /// What the agents of a role may do without asking: what the table says of the role, else what the quest says, else the policy of
+    /// the place.
     pub fn permissions(&self, role: &str) -> PermissionPolicy {
         let of_role = self.table.role(role).and_then(|role| role.permissions);
         of_role.or(self.spec.permissions).unwrap_or(match self.isolation {

@@ -1,7 +1,7 @@
 //! One step of a quest: where it is in its life, who works on it, and what is remembered of its past.
 //!
-//! A step holds a slot while it is running and at no other time. What it does next is in its [`NextAction`]; where it is in its path and who
-//! waits for whom is in its [`StepProgress`].
+//! A step holds a slot while it is running and at no other time. What it does next is in its [`NextAction`]; its position in its path and the
+//! roles that wait for a follow-up are in its [`StepProgress`].
 
 use super::{ChoreKind, Note, NoteKind, Signal};
 use crate::roles::Phase;
@@ -28,7 +28,7 @@ pub struct Step {
     pub progress: StepProgress,
     /// How many steps that it depends on are not complete.
     pub waits_for: u32,
-    /// The new plan does without it: it goes when whoever made that plan is done.
+    /// The new plan does not have this step. The step is removed when the agent that made the plan is done.
     pub dropped: bool,
     /// The question to the human that is open about it.
     pub question: Option<EventId>,
@@ -203,7 +203,7 @@ pub struct Caller {
     pub resume: bool,
 }
 
-/// Somebody who was set to work on a step.
+/// An agent that was assigned to a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StepAgent {
@@ -319,7 +319,7 @@ impl Step {
         }
     }
 
-    /// Whether nobody has touched it yet, so that a new plan may change it or drop it.
+    /// Whether no agent has begun it yet, so that a new plan may change it or drop it.
     pub(crate) fn is_untouched(&self) -> bool {
         let fresh = matches!(self.state, StepState::Pending | StepState::Blocked | StepState::Queued(_));
         fresh && self.attempts == 0

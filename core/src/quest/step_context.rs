@@ -86,7 +86,7 @@ impl<'a> StepContext<'a> {
         vec![waits, Event::Question { agent, what: QuestionEvent::Asked { about, text } }]
     }
 
-    /// What is to be done at a station. A ward that nobody named is passed by; after the last station the work is merged, and a plan
+    /// What is to be done at a station. Without a ward, the ward's stations are skipped; after the last station the work is merged, and a plan
     /// may need a person's consent.
     pub fn arrive(&self, mut progress: StepProgress) -> Vec<Event> {
         while self.quest.ward.is_none() && self.is_ward(progress.station) {

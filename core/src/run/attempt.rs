@@ -152,7 +152,7 @@ impl Attempt {
     /// Whether a permission was denied in this turn, and the user was asked for nothing after that.
     pub(super) fn denied_last(&self) -> bool {
         let (mut denied, mut asked) = (None, None);
-        // A program does not give up for a service that nobody offers.
+        // A program does not give up because of a service that Hatchery does not offer.
         for pending in self.permissions.iter().filter(|pending| pending.request.access != Access::NotOffered) {
             match &pending.state {
                 PendingState::Decided { at, decision: PermissionDecision::Deny { .. } } => {

@@ -111,7 +111,7 @@ impl Conversation {
     }
 
     /// Whether a message waits to be said to a process: by itself, or with all that was said before the run. `answered` is the
-    /// last event of its history that nobody said to it.
+    /// last event of its history that was not said to it.
     pub fn awaits(&self, message: EventId, answered: EventId) -> bool {
         self.unheard.iter().any(|delivery| match delivery.what {
             DeliveryKind::Message => delivery.id == message,

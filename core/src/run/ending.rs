@@ -7,7 +7,7 @@ use crate::outcome::{Cause, Exit};
 use crate::output::TurnResult;
 use crate::{Event, Refusal, Timestamp, World, budget, quest};
 
-/// The first wait after an overload, when nobody says how long to wait; each further one is twice as long.
+/// The first wait after an overload, if the service does not say how long to wait. Each further wait is twice as long.
 const FIRST_PARK_MS: u64 = 15_000;
 /// The same after a crash.
 const FIRST_CRASH_PAUSE_MS: u64 = 1_000;
@@ -134,7 +134,7 @@ pub(crate) fn unreachable(world: &World, of: AttemptId) -> Result<Vec<Event>, Re
     Ok(vec![Event::Run { of, what: RunEvent::Ended { cause, detail, exit: Exit::Unknown } }])
 }
 
-/// Why a process ended that nobody had asked to end, when something `waits` to be said to it, or when it `owes` a signal.
+/// Why a process ended without a request. `waits`: a delivery waits for it. `owes`: it has not sent its signal yet.
 fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool) -> (Cause, String) {
     let (cause, detail) = match run.attempt.outcome.cause(exit, evidence) {
         // One that was to stay has no reason to leave, unless its budget is used up. Then it was told to, and ended if it did not.

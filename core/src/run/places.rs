@@ -3,7 +3,7 @@
 //! A run that is in its tool `wait` does nothing, and often waits for an agent below it. So it lends its place to one agent below it
 //! at a time; otherwise agents that fork and wait could take all places, and their children would never begin. A borrowed place can be
 //! lent again, [`MAX_LENDERS`] times. A run whose wait is over works again at once, beside the one that has borrowed its place; then
-//! nobody begins until fewer work than there are places. So agents that fork and wait without end have a bounded number of processes,
+//! no run begins until fewer runs work than there are places. So agents that fork and wait without end have a bounded number of processes,
 //! too: never more than `MAX_LENDERS + 1` for each place.
 
 use super::Run;
@@ -54,7 +54,7 @@ impl<'a> Places<'a> {
         it
     }
 
-    /// Whether nobody can begin.
+    /// Whether no run can begin.
     pub fn are_taken(&self) -> bool {
         self.is_full() || (self.free == 0 && self.lenders.is_empty())
     }

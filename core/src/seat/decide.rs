@@ -287,7 +287,7 @@ pub(super) fn named(world: &World, agent: AgentId, name: &str) -> Vec<Event> {
     [renamed].into_iter().chain(hatched).map(|what| Event::Agent { agent, what }).collect()
 }
 
-/// An agent for a seat of the lead's team in which nobody is known. The lead has its process.
+/// A new agent for a seat of the lead's team that has no agent here. The lead has the agent's process.
 pub(super) fn newcomer(world: &World, position: Position, name: Option<&str>, now: Timestamp) -> Vec<Event> {
     let Some(session) = world.seats().session().map(|open| open.id) else { return Vec::new() };
     let agent = newcomer_id(world, session, position);

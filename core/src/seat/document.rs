@@ -188,7 +188,7 @@ impl SeatDocument {
             let known = souls.entry(soul).or_insert_with(|| fields.clone());
             *known = known.join(fields);
         }
-        // A placeholder says nothing beside somebody who was born.
+        // A placeholder adds nothing if an agent was born in the seat.
         if souls.keys().any(Option::is_some) {
             souls.remove(&None);
         }

@@ -249,7 +249,7 @@ fn registered(value: Value) -> Result<Marker, String> {
 }
 
 /// A report, and what is wrong with entries of it. A report without any entry that can be read is none: it does not mean that
-/// nobody is alive.
+/// no agent is alive.
 fn status(value: Value) -> Vec<Result<Marker, String>> {
     #[derive(Deserialize)]
     struct Report {
@@ -273,7 +273,7 @@ fn status(value: Value) -> Vec<Result<Marker, String>> {
         match serde_json::from_value(entry) {
             Ok(entry) => {
                 let entry = listed(entry);
-                // Whoever it is, the seat counts. A name that cannot be one must not stand in the way of the next wake.
+                // The seat counts without its name, too. A name that is not allowed must not prevent the next wake.
                 match check_name(entry.name.as_deref()) {
                     Ok(()) => agents.push(entry),
                     Err(refusal) => {

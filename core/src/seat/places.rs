@@ -218,7 +218,7 @@ impl Seats {
                     let identity =
                         Identity { color: egg.color.clone(), gender: egg.gender.clone(), ..Identity::default() };
                     self.fill(egg.position, egg.agent, ts, Input::Summoned { until: egg.until });
-                    // What an expired seat had is the appearance of nobody. A soul stays in any case.
+                    // The appearance of an expired seat is dropped, because no agent has it. A soul always stays.
                     self.change(egg.position, ts, |seat| {
                         if !seat.has_soul() {
                             seat.identity = identity;
@@ -356,12 +356,12 @@ impl Seats {
         }
     }
 
-    /// Changes the state of one seat. A seat that this creates has nobody in it.
+    /// Changes the state of one seat. A seat that this creates has no agent.
     fn take(&mut self, position: Position, ts: Timestamp, input: Input) {
         let known = self.seat(position);
         let has_soul = known.is_some_and(Seat::has_soul);
         if let Some(state) = next(known.map(|seat| seat.state), input) {
-            // A soul may arrive from elsewhere while somebody hatches. It can be woken, so the seat does not expire.
+            // A soul may arrive from elsewhere while an agent hatches. The soul can be woken, so the seat does not expire.
             let state = if state == SeatState::Expired && has_soul { SeatState::ASLEEP } else { state };
             if state != SeatState::Alive {
                 self.unread.remove(&position);

@@ -107,7 +107,7 @@ fn completed(seats: &Seats, agents: Vec<Listed>) -> Vec<Listed> {
 }
 
 /// The lead's report, and what it means for the agents of the registry: one that hatches gets the name that it is listed with, and
-/// somebody in a seat in which nobody is known here gets an agent.
+/// a listed seat without an agent here gets an agent.
 fn reported(world: &World, seats: &Seats, lead: AgentId, agents: Vec<Listed>, now: Timestamp) -> Vec<Event> {
     let mut follows = Vec::new();
     for position in Position::free() {
@@ -220,7 +220,7 @@ pub(crate) fn restate(world: &World) -> Result<Vec<Event>, Refusal> {
     Ok(vec![Event::Seat(SeatEvent::Reported { by: None, agents: alive.map(listed).collect() })])
 }
 
-/// The agent of a seat that has no name, and whose process or whose lead has ended: nobody is left who could choose one.
+/// The agent of a seat that has no name, and whose process or whose lead has ended: no process is left that could choose a name.
 fn lost_egg(world: &World, seat: &Seat) -> Option<AgentId> {
     let agent = seat.agent.filter(|_| matches!(seat.state, SeatState::Hatching { .. }))?;
     let hatches = matches!(world.agent(agent)?.lifecycle, Lifecycle::Hatching { .. });

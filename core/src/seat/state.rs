@@ -12,7 +12,7 @@ pub enum SeatState {
     Alive,
     /// The process is gone. With a time: the seat is about to be filled again, and this is when the attempt counts as failed.
     Sleeping { waking: Option<Timestamp> },
-    /// Nobody chose a name in time. The seat can be summoned again.
+    /// The agent chose no name in time. The seat can be summoned again.
     Expired,
 }
 

@@ -134,7 +134,7 @@ pub(crate) fn relay(world: &World, to: Position, message: EventId, text: &str) -
         return Err(SeatRefusal::NoLead.into());
     }
     let lead = seats.lead().filter(|lead| living(world, *lead).is_ok()).ok_or(SeatRefusal::NoLead)?;
-    // Somebody of its team is alive, so it has a process and is not started for this.
+    // An agent of the lead's team is alive, so the lead has a process and is not started for this.
     let spec = world.run(lead).filter(|run| run.is_open()).map(|run| &*run.spec).ok_or(SeatRefusal::NoLead)?;
     let relayed = SeatEvent::Relayed { agent: lead, position: to, message };
     speak(world, open.id, lead, relayed, &routed(seats, to, text), Some(spec))

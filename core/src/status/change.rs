@@ -400,7 +400,7 @@ impl IdeaChange {
     }
 }
 
-/// The name of a step, unless it is one of the table in another spelling. Somebody who skips what is missing may use any name.
+/// The name of a step, unless it is one of the table in another spelling. A caller that skips missing steps may use any name.
 fn spelt(step: &str, choose: Option<Choice>) -> Result<&str, StatusRefusal> {
     let step = within("step", step, MAX_NAME_BYTES)?;
     match workflow::misspelt(step).filter(|_| choose != Some(Choice::Skip)) {

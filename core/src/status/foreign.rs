@@ -307,7 +307,7 @@ impl Written<IdeaInbox> {
             gone + after.iter().filter(|item| !before.iter().any(|known| same(known, item))).count()
         };
         let newest = self.versions.iter().enumerate().next_back();
-        // An empty list may be a file that was begun anew, or an old copy. But if there is only one idea, somebody has removed it.
+        // An empty list may be a new file or an old copy. But if there was only one idea, another program has removed it.
         let is_last = after.is_empty() && newest.is_some_and(|(_, version)| version.content.items().len() == 1);
         let read = match writer {
             Writer::Another if !is_last => Self::nearest(self.versions.iter().enumerate(), distance),

@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// It is answered, or nobody needs the answer any more.
+    /// It is answered, or the answer no longer matters.
     fn question_closed(&mut self, at: EventId, question: EventId) -> Result<Question, Impossible> {
         let asked = self.questions.remove(&question).ok_or(Impossible::Question { at, question })?;
         self.questions_to_withdraw.remove(&question);

@@ -263,7 +263,7 @@ impl World {
         self.fork_changed(agent);
         let Some(assignment) = self.assignments.get(&agent).cloned() else { return };
         if self.run(agent).is_some_and(|run| !run.is_open()) {
-            // It has left, so nobody need wait for that any more.
+            // The agent has ended, so the deadline for its end does not matter any more.
             self.clear_step_deadline(agent);
             self.stop_forks(assignment.quest, agent);
         }

@@ -86,7 +86,7 @@ impl World {
         }
         let ForeignSession { harness, session, host, folder } = harness_session.clone();
         if let Some(before) = self.harness_sessions.insert(session.as_str().into(), agent) {
-            // It is dead; its children must not copy what is said to somebody else from now on.
+            // The agent before is dead. Its children must not copy what is said to the new agent from now on.
             self.change_conversation(before, |_, conversation| Arc::make_mut(conversation).harness_session = None);
         }
         // What it cost before is not ours to count.
@@ -395,7 +395,7 @@ impl World {
         self.change_conversation(agent, |_, conversation| Arc::make_mut(conversation).begin_anew());
     }
 
-    /// Nobody wants this agent's run any more; `settle` says so on the log.
+    /// This agent's run is no longer wanted; `settle` records that in the log.
     pub(super) fn note_unwanted(&mut self, agent: AgentId) {
         let runs = |run: &Run| run.is_open() && !matches!(run.state, RunState::Stopping { .. });
         if self.run(agent).is_some_and(runs) {
@@ -450,7 +450,7 @@ impl World {
     }
 
     /// Puts a run that has changed into its place among the deadlines and among what is wanted. Touches the maps only when
-    /// something is different: whoever holds them compares by identity.
+    /// something is different, because readers of the maps compare them by identity.
     fn reschedule(&mut self, agent: AgentId, before: Option<Timestamp>) {
         let (run, conversation) = (self.runs.get(&agent), self.conversations.get(&agent));
         let (after, wanted) = match run.zip(conversation) {

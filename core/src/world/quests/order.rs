@@ -52,7 +52,7 @@ impl Quest {
         }
     }
 
-    /// Queues a step that nobody has begun and that waits for nothing. One whose path is empty is complete.
+    /// Queues a step that was not begun and that waits for nothing. A step with an empty path is complete.
     pub(super) fn enqueue_if_ready(&mut self, id: &StepId, quest_spec: &QuestSpec, at: EventId, ts: Timestamp) {
         let planned = |quest: &Self| {
             let plan = quest.steps.get(&StepId::plan());
@@ -125,7 +125,7 @@ impl Quest {
         }
     }
 
-    /// Who depends on whom, and how many each waits for.
+    /// Computes the dependents of each step, and how many steps each one waits for.
     pub(super) fn link(&mut self, at: EventId) {
         self.dependents = OrdMap::new();
         let complete =
