@@ -2,7 +2,7 @@
 //! parent, its session and its environment behind. So the daemon finds such a process after the launcher was killed, too.
 //!
 //! Only version 2 is used, and only if this user may make groups below the group that the launcher is in: that is so in a systemd user
-//! session, and for root. Elsewhere there is none, and the session and the mark in the environment have to do.
+//! session, and for root. Elsewhere there is none, and the session and the tag in the environment have to do.
 
 use crate::processes;
 use rustix::process::Signal;

@@ -98,7 +98,7 @@ struct Cli {
 
     /// Use the project that this folder belongs to [default: the current folder]
     #[arg(long, global = true, value_name = "FOLDER", env = "HATCHERY_PROJECT", hide_env_values = true)]
-    // An empty value is not refused by the parser, which would name a flag that nobody gave.
+    // An empty value is not refused by the parser, which would name a flag that was not given.
     #[arg(help_heading = EVERYWHERE, value_parser = clap::builder::OsStringValueParser::new())]
     project: Option<OsString>,
 
@@ -468,7 +468,7 @@ fn written(result: std::io::Result<()>) -> Result<(), Report> {
     }
 }
 
-/// Words for a person who asked, where there is no data. If nobody reads them, nothing is wrong: `eprintln!` would panic.
+/// Words for a person who asked, where there is no data. A closed output is not an error: `eprintln!` would panic.
 fn say(words: impl std::fmt::Display) {
     use std::io::Write as _;
     writeln!(anstream::stderr(), "{}", terminal::shown(&words.to_string())).unwrap_or_default();

@@ -36,7 +36,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the holder of the lock may take to write its name into the lock's file, which it does at once, and to answer where it
 /// says that it listens.
 const NAMELESS_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a daemon that somebody else is starting is looked for.
+/// How often to look for a daemon that another process is starting.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long a daemon may be silent before the user is told.
 const HUNG_AFTER: Duration = Duration::from_secs(2);
@@ -204,7 +204,7 @@ impl Client {
         let Some(daemon) = project.daemon().filter(|_| project.is_served()) else {
             return if project.is_served() { Sight::Starting } else { Sight::Away };
         };
-        // Whoever reads a health needs no token.
+        // Reading the health needs no token.
         let client = Self::new(&daemon.url, project.existing_token().ok().flatten().unwrap_or_default());
         match tokio::time::timeout(HUNG_AFTER, client.get::<Health>("/api/health")).await {
             Ok(Ok(_)) => Sight::Answers(daemon),
@@ -358,7 +358,7 @@ async fn start_daemon(project: &Project) -> Result<Client, Report> {
     }
     match serde_json::from_str::<Ready>(&line) {
         Ok(Ready { url, token }) => Ok(Client::new(&url, token)),
-        // Somebody else was faster: theirs is as good.
+        // Another process was faster: its daemon is as good.
         Err(_) => match Client::running(project).await? {
             Some(client) => Ok(client),
             None => {

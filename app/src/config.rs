@@ -125,7 +125,7 @@ impl Runs {
 #[serde(rename_all = "lowercase")]
 pub enum Auth {
     Token,
-    /// Whoever reaches the port may do everything. On loopback only.
+    /// Every client that reaches the port may do everything. On loopback only.
     None,
 }
 

@@ -1,7 +1,7 @@
 //! What a daemon in the background says: `.hatchery/daemon.log`, which is also its standard error. When the file is full it
 //! becomes `daemon.log.1`, in the place of an older one, and a new one is begun.
 //!
-//! Each line is one write and waits nowhere, so whoever is killed has lost nothing that was said. Lines of several threads
+//! Each line is one write without a buffer, so a killed daemon has lost no line. Lines of several threads
 //! come one after the other, because the writer is behind a lock ([`std::sync::Mutex`] is what `tracing` takes).
 
 use std::fs::{File, OpenOptions};

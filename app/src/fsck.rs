@@ -69,7 +69,7 @@ pub fn check_against(
         }
         read => read?,
     };
-    // A snapshot of an older version is a cache that nobody uses: the daemon reads the log instead, and writes a new one.
+    // A snapshot of an older version is a cache that is not used: the daemon reads the log instead, and writes a new one.
     snapshots.retain(|snapshot| snapshot.format >= snapshot::FORMAT);
     findings.snapshots = snapshots.len() as u64;
     let mut world = World::default();

@@ -35,7 +35,7 @@ pub fn is_raised(project: &Project) -> bool {
     project.data().join(".git").exists()
 }
 
-/// Refuses a data folder of which the repository tracks a part: the next checkout would put somebody else's log in the place of
+/// Refuses a data folder of which the repository tracks a part: the next checkout would put another user's log in the place of
 /// ours. Prompts are texts of the project and may be tracked.
 pub fn refuse_tracked(project: &Project) -> Result<(), Report> {
     let Some(repository) = repository(project) else { return Ok(()) };

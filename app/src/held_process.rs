@@ -122,11 +122,11 @@ impl HeldProcess {
         self.send(&[LauncherRequest::Stop { grace_ms: millis(grace) }])
     }
 
-    /// Kills every process that carries the mark of this folder, and says how many there were. Only for folders without a
+    /// Kills every process that carries the tag of this folder, and says how many there were. Only for folders without a
     /// launcher, because a launcher reaps its processes itself.
     pub fn kill_leftovers(&self) -> usize {
         let started = self.folder.started().ok().flatten();
-        // Nothing leaves its control group by chance. Where there is none: a process that has cleared its environment has lost the mark, but
+        // Nothing leaves its control group by chance. Where there is none: a process that has cleared its environment has lost the tag, but
         // not the session that the launcher began.
         let recorded = started.as_ref().and_then(|started| started.cgroup.as_deref());
         let grouped = Cgroup::find(self.folder.path(), recorded).map_or(0, |cgroup| {
@@ -138,7 +138,7 @@ impl HeldProcess {
         grouped + session + processes::kill_marked(ATTEMPT_MARK, &self.folder.mark())
     }
 
-    /// Kills the launcher and everything below it, by what the kernel knows of them, and says whether nobody holds the folder any more. For a
+    /// Kills the launcher and everything below it, by what the kernel knows of them, and says whether the folder is free. For a
     /// launcher that does not obey: the agent can write into the folder through which it is asked.
     pub fn kill_with_launcher(&self) -> io::Result<bool> {
         processes::kill_marked(LAUNCHER_MARK, &self.folder.mark());

@@ -147,7 +147,7 @@ struct ApiDocument;
 /// The events that a command led to. They are durable.
 #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
 pub struct AcceptedBody {
-    /// Whom the command was about: an agent's id or a session's.
+    /// The subject of the command: an agent's id or a session's.
     #[schema(min_length = 22, max_length = 22, pattern = "^[A-Za-z0-9_-]{21}[AQgw]$")]
     id: String,
     events: Vec<events::EventObject>,

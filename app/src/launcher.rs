@@ -5,7 +5,7 @@
 //! It is the parent of the process and the reaper of its orphans. So a process id that it signals cannot have been reused,
 //! and nothing that the process starts gets out of reach, in whatever session or group it is. If the launcher itself is
 //! killed, the standard input of the process is closed, and the daemon finds what is left by its control group, by its session, and
-//! by the mark in its environment.
+//! by the tag in its environment.
 //!
 //! ```text
 //! daemon ──inbox.jsonl, wakeup──► launcher ──stdin──► process ──► stdout.jsonl ──► daemon

@@ -118,7 +118,7 @@ impl Watcher {
             if let Some(piece) = self.take() {
                 return piece;
             }
-            // The sender lives as long as somebody watches.
+            // The sender lives as long as there is a watcher.
             if self.changed.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(early.next().await, told(true, "next"));
     }
 
-    /// Somebody who was away while one text ended and another began is told of the new one alone.
+    /// A watcher that was away while one text ended and another began is told of the new text alone.
     #[tokio::test]
     async fn what_is_over_is_lost_without_harm() {
         let texts = Arc::new(LiveTexts::default());

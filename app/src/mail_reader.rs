@@ -172,7 +172,7 @@ fn state_of(world: &World, of: Address, id: AgentId) -> AwaitedState {
         return AwaitedState::Mail;
     }
     match world.agent(id).map(|agent| agent.lifecycle) {
-        // Mail of a run is recorded before its end. An agent that was never run may be somebody else's process, which still can send.
+        // Mail of a run is recorded before its end. An agent that was never run may have a process outside of Hatchery, which can still send.
         Some(Lifecycle::Alive { .. } | Lifecycle::Hatching { .. }) => match world.run(id) {
             Some(run) if !run.is_open() => AwaitedState::Finished,
             Some(_) | None => AwaitedState::Waiting,

@@ -1,5 +1,5 @@
-//! The tools that agents call: an MCP server on standard input and output, bound to one agent. It speaks for that agent and
-//! for nobody else, and asks the daemon over HTTP; whichever daemon runs when a tool is called is asked.
+//! The tools that agents call: an MCP server on standard input and output, bound to one agent. It speaks for that agent only.
+//! It asks over HTTP the daemon that runs when a tool is called.
 //!
 //! What a model gets wrong is answered with a result that says so and what to do next, because clients show a model its
 //! results and hide errors of the protocol. Those are left for tools that do not exist.
@@ -64,7 +64,7 @@ pub async fn serve(
     let server = Server { project: project.clone(), agent, run_tools, tools };
     match server.serve(ClientTransport::on_standard_streams()).await {
         Ok(running) => running.waiting().await.map(|_| ()).context("the tools stopped"),
-        // Whoever started it left before saying a word.
+        // The client left before it sent a request.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(Report::failed(error)),
     }
@@ -72,7 +72,7 @@ pub async fn serve(
 
 struct Server {
     project: Project,
-    /// For whom it speaks.
+    /// The agent that it acts for.
     agent: AgentId,
     /// For the tools of a run.
     run_tools: Option<RunTools>,

@@ -1,7 +1,7 @@
 //! Opens files in `.hatchery` without following symbolic links, at whatever level: a link would lead our reading or writing elsewhere.
 //! The path of a project has no links, because it was resolved when the project was found.
 //!
-//! An agent can write into its own folder. So a FIFO in the place of a file is refused, too: whoever opens it waits, perhaps for ever.
+//! An agent can write into its own folder. So a FIFO in the place of a file is refused, too: opening it could wait for ever.
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -44,7 +44,7 @@ pub fn append(path: &Path) -> io::Result<File> {
 pub fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
     let refused = || io::Error::other(NotOrdinary::Special(path.to_owned()));
     let file = match open_with(path, flags | OFlags::NONBLOCK) {
-        // A FIFO that nobody reads, or a socket.
+        // A FIFO without a reader, or a socket.
         Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(refused()),
         opened => opened?,
     };

@@ -1,4 +1,4 @@
-//! The machine's processes: which descend from which, which carry a mark in their environment, and signals to them. Linux shows all
+//! The machine's processes: which descend from which, which carry a tag in their environment, and signals to them. Linux shows all
 //! of this in `/proc`; elsewhere only a process whose id is known can be signalled.
 
 use hatchery_core::run::Process;
@@ -50,7 +50,7 @@ pub fn is_marked(pid: u32, name: &str) -> Option<bool> {
     Some(environ.split(|byte| *byte == 0).any(|it| it.starts_with(entry.as_bytes())))
 }
 
-/// Kills every process that carries the mark, and those that were forked meanwhile, until none is left. Says how many, and returns when they
+/// Kills every process that carries the tag, and those that were forked meanwhile, until none is left. Says how many, and returns when they
 /// are gone: what they had open is free then.
 pub fn kill_marked(name: &str, value: &str) -> usize {
     let mut killed = Vec::new();
@@ -65,7 +65,7 @@ pub fn kill_marked(name: &str, value: &str) -> usize {
     gone(&killed)
 }
 
-/// Kills what is left of a process session whose leader has ended. The kernel gives the leader's number to nobody else while the
+/// Kills what is left of a process session whose leader has ended. The kernel gives the leader's id to no other process while the
 /// session has members. A leader that lives, or never was, has its members left alone.
 pub fn kill_session(leader: &Process) -> usize {
     let mut killed = Vec::new();

@@ -164,8 +164,8 @@ impl Project {
         }
     }
 
-    /// The secret that opens the API, made at the first start. Only its owner may read it. A token that was brought is known to somebody
-    /// else, so another one takes its place. To be called under the lock.
+    /// The secret that opens the API, made at the first start. Only its owner may read it. A token that came with
+    /// a copy is known elsewhere, so a new one replaces it. To be called under the lock.
     pub fn token(&self) -> Result<String, Report> {
         let path = self.token_file();
         let is_foreign = self.has_foreign_token();
@@ -242,16 +242,16 @@ impl Project {
 /// A daemon that is killed while it starts a process leaves its lock to that one, until it has become another program.
 const HEIR_PATIENCE: Duration = Duration::from_secs(1);
 const MAKE_ROOM: &str = "make the folder writable, or free some space";
-/// Whoever looks at the lock holds it for some microseconds.
+/// A process that looks at the lock holds it for some microseconds.
 pub const LOOKER_PAUSE: Duration = Duration::from_millis(1);
 
 fn lives(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    // Somebody else's process is one, too.
+    // A process of another user counts, too.
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
-/// False when somebody else's lock is in the way.
+/// False if another process holds the lock.
 pub fn flock(file: &File, operation: FlockOperation) -> std::io::Result<bool> {
     match rustix::fs::flock(file, operation) {
         Ok(()) => Ok(true),

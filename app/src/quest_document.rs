@@ -84,11 +84,11 @@ pub enum QuestWord {
 /// Whether a quest goes on by itself, and if not, what it waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QuestSituation<'a> {
-    /// Somebody is at work, or will be without anybody's help. There may be questions all the same.
+    /// An agent is at work, or will be without an answer of the user. There may be open questions all the same.
     Progressing,
     /// Only an answer is waited for.
     WaitingForAnswer,
-    /// Only that somebody resumes it.
+    /// The quest is paused and waits to be resumed.
     Paused,
     /// Each step that is left has failed, or depends on one that has. These have.
     Stuck(Vec<&'a StepDocument>),

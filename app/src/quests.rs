@@ -28,8 +28,8 @@ pub struct QuestOptions {
     pub preset: Preset,
 }
 
-/// Whether the program is there that is to play the agents. The daemon asks, because it starts them: its PATH counts, not that of
-/// whoever types.
+/// Whether the program that plays the agents is there. The daemon asks, because it starts the program: the PATH of the daemon counts, not the
+/// PATH of the user.
 pub fn playable(project: &Project, harness: &str, program: &Path) -> Result<(), Report> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match find_program(program, project.root(), &path) {
@@ -114,7 +114,7 @@ pub fn ward_of(
     }
 }
 
-/// A warning, if the user's checkout has changes that nobody in a worktree sees.
+/// A warning, if the user's checkout has changes that agents in worktrees do not see.
 pub fn unseen_changes(project: &Project) -> Result<Option<String>, Report> {
     let found = Repository::find(project, own_environment::entries()).context("git is in trouble")?;
     let Ok(repository) = found else { return Ok(None) };
@@ -188,7 +188,7 @@ pub fn imported(
         approve_plan: document.approve_plan,
         table,
     };
-    // What was not done is done anew: a plan that nobody has agreed to is none.
+    // Open work starts again: a plan that the user has not approved is dropped.
     let undone = |phase| document.steps.iter().any(|step| step.phase == phase && step.status != StepStatus::Complete);
     let (wanted, planned) = (!undone(Phase::Requirements), !undone(Phase::Plan));
     let complete = document.steps.iter().filter(|step| step.status == StepStatus::Complete);
@@ -229,7 +229,7 @@ fn missing_work(project: &Project, isolation: &Isolation, document: &QuestDocume
 
 const OR_NONE: &str = ", or let them work in the project itself with `--isolation none`";
 
-/// Worktrees where they are possible, unless somebody wants none. `otherwise` is what else can be done where they are wanted and impossible.
+/// Worktrees where they are possible, unless the user wants none. `otherwise` is what else can be done where they are wanted and impossible.
 fn isolate(
     project: &Project,
     slug: impl FnOnce(&Repository) -> Result<String, Report>,

@@ -44,7 +44,7 @@ fn elsewhere(folder: &Path, path: &str) -> Option<String> {
         (Some(rest), _) => Some(folder.join(rest).display().to_string()),
         (None, Some(real)) if real == seems => None,
         (None, Some(real)) => Some(real.display().to_string()),
-        // Too many links: nobody knows where it leads, so it leads out.
+        // Too many links: the target is unknown, so it counts as outside.
         (None, None) => Some("/too many symbolic links".to_owned()),
     }
 }

@@ -54,7 +54,7 @@ pub fn attempt_of_token(token: &str) -> Option<AttemptId> {
     Some(AttemptId { agent: next()?.parse().ok()?, run: next()?.parse().ok()?, attempt: next()?.parse().ok()? })
 }
 
-/// The environment variable that the launcher of an attempt carries. Another one than [`ATTEMPT_MARK`], because killing the
+/// The environment variable that the launcher of an attempt carries. Another one than [`ATTEMPT_TAG`], because killing the
 /// processes of an attempt must not kill its launcher.
 pub const LAUNCHER_MARK: &str = "HATCHERY_LAUNCHER";
 
@@ -457,7 +457,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
     lock_unless(path, || Ok(true))
 }
 
-/// The lock, as soon as nobody holds it. None when somebody does, and `give_up` says so.
+/// The lock, as soon as no other process holds it. None if another process holds it and `give_up` says so.
 fn lock_unless(path: &Path, mut give_up: impl FnMut() -> io::Result<bool>) -> io::Result<Option<File>> {
     let file = no_links::open_file(path, OFlags::WRONLY | OFlags::CREATE)?;
     loop {

@@ -133,7 +133,7 @@ pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>)
         let waiting = supervisors.arrange(&wanted);
         let again = report_waiting(&context.handle, waiting).await || again;
         chores.arrange(&wanted);
-        // A quest that is abandoned while nobody works for it changes nothing in the plan.
+        // A quest that is abandoned while no agent works for it changes nothing in the plan.
         let look = if again { Some(RETRY_PAUSE) } else { chores.look_again() };
         let pause = async {
             match look {

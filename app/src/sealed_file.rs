@@ -1,5 +1,5 @@
 //! Files that only this program can have put where they are. Such a file names its own inode and the time of its creation, which
-//! nobody knows before the file is there. So a file that came with a checkout, an archive or a copy is told from one that was written
+//! are unknown before the file exists. So a file that came with a checkout, an archive or a copy is told from one that was written
 //! here. This does not stop programs that run as the user.
 
 use crate::no_links;

@@ -218,7 +218,7 @@ impl Translator {
                 Some(agent_message(&name(world, agent), Some(position.number()), &shown()?))
             }
             (MessageKind::Assistant, true) => match self.previous.as_ref().map(|record| &record.event) {
-                // The lead answers for somebody else.
+                // The lead answers for another agent.
                 Some(Event::Seat(SeatEvent::SpokenFor { agent: lead, position })) if *lead == agent => {
                     let position = *position;
                     let name = seats.seat(position).and_then(|seat| seat.called()).unwrap_or("nameless");
@@ -334,7 +334,7 @@ fn alive(world: &World) -> Vec<Listed> {
 }
 
 fn status(world: &World, agents: &[Listed]) -> DialectWhat {
-    // Those that are gone are not listed: the clients take every entry for somebody who is alive.
+    // Those that are gone are not listed: the clients take every entry for a living agent.
     let alive = agents.iter().filter(|listed| listed.status != ListedStatus::Shutdown);
     let listed = alive.map(|listed| {
         let own = || world.seats().seat(listed.position).and_then(|seat| seat.identity.name.clone());

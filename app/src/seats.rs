@@ -121,7 +121,7 @@ pub struct ThreadLine {
     pub session_id: Option<SessionId>,
     pub speaker_name: String,
     pub speaker_type: SpeakerType,
-    /// Whom a mail is for. Only mail has this field.
+    /// The recipient of a mail. Only mail has this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub mail_to: Option<String>,
@@ -359,7 +359,7 @@ async fn calling_agent(handle: &Handle, message: &Record) -> Result<Option<Agent
     Ok(None)
 }
 
-/// A message without the line that tells the lead for whom it is.
+/// A message without the line that tells the lead its recipient.
 pub fn unrouted(text: &str) -> &str {
     match text.strip_prefix(ROUTE).and_then(|rest| rest.split_once("]\n\n")) {
         Some((_, text)) => text,

@@ -136,7 +136,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-/// Gives a new file the permissions of the one that it replaces, if there is one: somebody may have closed it to others.
+/// Gives a new file the permissions of the one that it replaces, if there is one: its owner may have closed it to others.
 pub fn keep_mode(replaced: &Path, new: &File) -> io::Result<()> {
     match std::fs::metadata(replaced) {
         Ok(known) => new.set_permissions(known.permissions()),

@@ -56,7 +56,7 @@ pub enum Source {
     /// It answers each message with what was said.
     Echo,
     File(PathBuf),
-    /// The next one of this folder that nobody else has taken.
+    /// The next script of this folder that no other agent has taken.
     Queue(PathBuf),
     /// That of its part in a quest: from this folder, or built in.
     Part(Option<PathBuf>, Part),
@@ -88,7 +88,7 @@ enum CannotBegin {
     Unusable(String),
 }
 
-/// Plays until the script, the input or somebody's patience ends, and gives the exit code.
+/// Plays until the script or the input ends, or until the process is stopped, and returns the exit code.
 pub fn run(options: Options) -> u8 {
     match begin(options) {
         Ok(player) => player.run(),

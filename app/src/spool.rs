@@ -1,4 +1,4 @@
-//! Reading a file that somebody else appends to, line by line, from a place that is remembered elsewhere. A line counts when
+//! Reads a file that another process appends to, line by line, from a position that the caller keeps. A line counts when
 //! its end is there: half of one is left for the next time.
 
 use crate::no_links;
@@ -96,7 +96,7 @@ impl Tail {
         }
     }
 
-    /// What is left when nobody will write any more: a last line that has no end.
+    /// What is left when the writer has ended: a last line without a line end.
     pub fn rest(&mut self) -> Option<RawLine> {
         let bytes = std::mem::take(&mut self.pending);
         let skipped = std::mem::take(&mut self.skipped);

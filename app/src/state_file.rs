@@ -1,4 +1,4 @@
-//! The files of the status protocol on disk: `.fctry/state.json` and `.fctry/inbox.json`. Whoever changes one holds the lock, reads it,
+//! The files of the status protocol on disk: `.fctry/state.json` and `.fctry/inbox.json`. A process that changes a file holds the lock, reads the file,
 //! writes a temporary file with a name of its own, syncs it and renames it. So a reader sees the old content or the new, and never
 //! half of it, and no change is lost, whichever process is killed at what moment.
 //!
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// How long a file that does not parse is read again before it is set aside. Writing one takes milliseconds.
 pub(crate) const WRITER_PATIENCE: Duration = Duration::from_millis(250);
 pub(crate) const WRITER_PAUSE: Duration = Duration::from_millis(5);
-/// How long somebody else may hold the lock. A change takes milliseconds; a stopped process could hold it for ever.
+/// How long another process may hold the lock. A change takes milliseconds; a stopped process could hold it for ever.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 /// What is noted beside the copy of a file, all of it as signatures: the content that a daemon is about to write, the content whose edits
 /// it is about to take in, and the content that comes from Hatchery alone.
@@ -393,7 +393,7 @@ impl StatusFolder {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let waiting = std::thread::Builder::new().name("status-lock".into()).spawn(move || {
             let locked = project::flock(&file, FlockOperation::LockExclusive).map(|_| file);
-            // Nobody hears it after the time limit.
+            // The result is not read after the time limit.
             sender.send(locked).unwrap_or_default();
         });
         drop(waiting.map_err(failed)?);

@@ -2,7 +2,7 @@
 //! same lock. A change is made exactly once and is durable when the call returns.
 //!
 //! Whether a daemon runs is asked again under the lock of the files. A daemon that starts in between takes in the files under that
-//! lock before it serves anybody, so no change falls between the two ways. If the last daemon was killed, the files follow its log
+//! lock before it serves clients, so no change falls between the two ways. If the last daemon was killed, the files follow its log
 //! before they are changed ([`status_log`](crate::status_log)).
 
 use crate::client::{Client, Failure};

@@ -8,7 +8,7 @@
 //!                                                         3. what the log keeps, with the quest above it
 //! ```
 //!
-//! A project takes part if it has the folder `.fctry`. Without it nothing is written, because a file that nobody reads is litter.
+//! A project takes part if it has the folder `.fctry`. Without it nothing is written, because a file without a reader is litter.
 
 mod watch_folder;
 
@@ -113,7 +113,7 @@ impl FilesShown {
     /// Waits until what was written without a daemon is in the log: a change must not be decided before that. False if it is not in time.
     pub async fn are_taken(&self) -> bool {
         if self.progress().is_none() {
-            // Nobody keeps the files.
+            // No task keeps the files up to date.
             return true;
         }
         let mut taken = self.is_taken.subscribe();

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, watch};
 
-/// How long the lock may be held by somebody else. A change takes milliseconds.
+/// How long another process may hold the lock. A change takes milliseconds.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// A lock that was not touched for so long was left behind by a process that is gone. The CLI's own limit.
@@ -159,7 +159,7 @@ impl InboxLock {
                 Ok(()) => return Ok(Self(lock)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     if is_stale(&lock) {
-                        // Somebody else may remove it at the same time; only one of us can create it anew.
+                        // Another process may remove it at the same time. Only one of them can create it again.
                         let removed = std::fs::remove_dir(&lock).or_else(|_| std::fs::remove_file(&lock));
                         tracing::warn!(lock = %lock.display(), removed = removed.is_ok(), "a lock was left behind");
                     } else if Instant::now() >= deadline {
@@ -281,7 +281,7 @@ fn watcher(changed: &Arc<Notify>) -> Option<notify::RecommendedWatcher> {
     watcher.inspect_err(|error| tracing::warn!(%error, "team inboxes cannot be watched; they are looked at")).ok()
 }
 
-/// Creates the human's inbox, so that the CLI knows whom its agents write to. An inbox that is there is left as it is.
+/// Creates the human's inbox, so that the CLI knows the recipient of its agents' messages. An inbox that is there is left as it is.
 fn prepare(path: &Path) -> io::Result<()> {
     let _lock = InboxLock::acquire(path)?;
     match path.try_exists()? {

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// How many messages may be left of daemons that were killed. Each has at most those that nobody has read yet.
+/// How many messages may be left of daemons that were killed. Each daemon leaves at most its unread messages.
 const MAX_LEFT: usize = 1_000;
 /// How many of an agent's newest messages are looked through for one that was left.
 const MAX_LOOKED_AT: usize = 200;
@@ -145,7 +145,7 @@ impl TeamOutbox {
     /// an agent reads the same file.
     pub async fn recall(&self, told: Vec<(AgentId, EventId)>) {
         let (done, is_done) = oneshot::channel();
-        // A daemon that is closing does not wake anybody either.
+        // A daemon that is closing does not wake an agent either.
         if self.waiting.send(Handed::Recall { told, done }).await.is_ok() && is_done.await.is_err() {
             tracing::warn!("messages that are told by a wake stay in the inbox files");
         }
@@ -163,7 +163,7 @@ enum Fate {
 }
 
 impl Pending {
-    /// The inbox file has it, or nobody is to get it.
+    /// The inbox file has it, or it is not to be delivered.
     pub async fn done(self) {
         let path = self.path.clone();
         if let Err(error) = blocking(move || std::fs::remove_file(path)).await {
@@ -206,7 +206,7 @@ impl Pending {
     async fn forget(&mut self, settings: &config::Seats) -> Fate {
         match self.withdraw(settings).await {
             Err(error) if error.kind() == ErrorKind::TimedOut => Fate::Waits,
-            // Nobody can read a file that cannot be read here.
+            // A file that cannot be read here cannot be read by the agent either.
             Ok(_) | Err(_) => Fate::Done,
         }
     }
@@ -377,7 +377,7 @@ async fn relay(settings: &config::Seats, handle: &Handle, pending: &mut Pending)
     let found = match found {
         // The agent could still read it there.
         Err(error) if stage != PostStage::Said && error.kind() == ErrorKind::TimedOut => return Err(error),
-        // It was never written there, or the file cannot be read by anybody.
+        // It was never written there, or the file cannot be read.
         Err(_) => InboxState::Unread,
         Ok(found) => found,
     };

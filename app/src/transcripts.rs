@@ -144,12 +144,12 @@ impl Transcripts {
             proc_start: Option<String>,
         }
         let read = |file: PathBuf| -> Option<Note> {
-            // Beside the notes are keys, which are nobody's business.
+            // There are keys beside the notes, and keys must not be read.
             let is_note = file.extension().is_some_and(|extension| extension == "json");
             let small = is_note && fs::metadata(&file).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_NOTE_BYTES);
             small.then(|| serde_json::from_slice(&fs::read(&file).ok()?).ok()).flatten()
         };
-        // A CLI that was killed leaves its note behind, and its number may be somebody else's by now.
+        // A CLI that was killed leaves its note behind, and its process id may belong to another process by now.
         let lives = |note: &Note| {
             let noted = note.proc_start.as_ref().and_then(|start| start.parse::<u64>().ok());
             processes::began(note.pid).is_some_and(|began| noted.is_none_or(|noted| noted == began))

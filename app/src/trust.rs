@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Set to `1`, everything is trusted. For machines on which nobody can be asked.
+/// Set to `1`, everything is trusted. For machines without a user who could be asked.
 pub const TRUST_ALL: &str = "HATCHERY_TRUST_ALL";
 /// Settings that cannot run anything, raise a ceiling of processes or money, or open the daemon to others. Every other setting is asked
 /// for, also one that is added later.
@@ -72,12 +72,12 @@ pub fn unknown(project: &Project, brought: &Brought) -> Brought {
     brought.iter().filter(is_unknown).map(|(name, content)| (name.clone(), content.clone())).collect()
 }
 
-/// Refuses settings, and a project with prompts, for which nobody was asked.
+/// Refuses settings, and a project with prompts, that the user has not agreed to.
 pub fn check(project: &Project, file: &SettingsFile) -> Result<(), Report> {
     refuse_unknown(project, &brought(project, file)?)
 }
 
-/// The prompts in a folder of the project. Refuses one for which nobody was asked.
+/// The prompts in a folder of the project. Refuses a folder that the user has not agreed to.
 pub fn prompts(project: &Project, folder: &Path) -> Result<Prompts, Report> {
     let found = prompts_in(project, folder)?;
     refuse_unknown(project, &found.iter().map(|prompt| (prompt.shown.clone(), prompt.text.clone())).collect())?;

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// A hook gets the whole content of the file that was written.
 const MAX_HOOK_BYTES: u64 = 64 * 1024 * 1024;
-/// Folders whose files are nobody's work.
+/// Folders whose files are not the user's work.
 const OURS: [&str; 4] = [".fctry", ".hatchery", ".git", ".claude"];
 
 /// Reads what a hook is told and records the file. A hook must not get in an agent's way, so a strange message is no error.
@@ -24,7 +24,7 @@ pub fn record(door: &StatusDoor, project: &Path) -> Result<ExitCode, Report> {
     if !folder.path().is_dir() {
         return Ok(ExitCode::SUCCESS);
     }
-    // A damaged file is set aside by the change below; a hook that fails at every write would help nobody.
+    // A damaged file is set aside by the change below; a hook that fails at every write would be of no use.
     if folder.state().is_ok_and(|state| state.words("currentCommand").is_some()) {
         return Ok(ExitCode::SUCCESS);
     }
@@ -34,7 +34,7 @@ pub fn record(door: &StatusDoor, project: &Path) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file of a hook's message, below the project, if it is somebody's work.
+/// The file of a hook's message, below the project, if it is the user's work.
 fn written_file(message: &str, project: &Path) -> Option<String> {
     let message = StatusDocument::parse(message).ok()?;
     let at = |path: &str| message.get(&path.parse().ok()?)?.words();

@@ -249,8 +249,8 @@ impl Repository {
         crate::slug::choose(request, id, |slug| Ok(self.worktrees().join(slug).exists() || self.has_trunk(slug)?))
     }
 
-    /// The files of the user's checkout that are changed and not committed, at most so many, and how many there are. Nobody in a worktree sees
-    /// these changes.
+    /// The files of the user's checkout that are changed and not committed, at most so many, and how many there are. Agents in worktrees do
+    /// not see these changes.
     pub fn uncommitted(&self, at_most: usize) -> Result<(Vec<String>, usize), WorktreeError> {
         let status = ["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules"];
         let git = self.git(self.project.root()).env("GIT_OPTIONAL_LOCKS", Path::new("0"));

@@ -240,7 +240,7 @@ fn tell(shown: &Resume, version: Option<&str>) -> Result<(), Report> {
 }
 
 /// The completed chunks that are built again: those that were named, and of the outdated ones those for which that was chosen. None if
-/// nobody has chosen for one of them.
+/// there is no choice for one of them.
 fn chosen(shown: &Resume, named: &[ChunkId], outdated: Option<Outdated>) -> Option<Vec<ChunkId>> {
     let mut rebuild = named.to_vec();
     for id in shown.outdated.iter().filter(|id| !named.contains(id)) {

@@ -141,7 +141,7 @@ fn set_up(before: Option<&str>, rewrite: Rewrite, notes: &mut Vec<String>) -> Op
     }
 }
 
-/// A file without our part: as it was before, if nobody has changed it since. Otherwise only our part is taken out.
+/// A file without our part: as it was before, if it was not changed since. Otherwise only our part is taken out.
 fn undone(now: Option<&str>, record: Option<&FileRecord>, rewrite: Rewrite, notes: &mut Vec<String>) -> Option<String> {
     let now = now?;
     let before = match record.filter(|record| record.after == now) {

@@ -42,7 +42,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let folder = args.run.clone().map(RunFolder::at);
     let served = runtime.block_on(mcp::serve(&context.project, &args.agent, folder, args.quest, args.seat));
-    // A thread may still wait for a line of input that nobody wants any more.
+    // A thread may still wait for a line of input that is no longer wanted.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }

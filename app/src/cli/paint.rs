@@ -1,4 +1,4 @@
-//! Colours, and texts without anybody else's. `anstream` leaves ours out for pipes and under `NO_COLOR`.
+//! Colours, and texts without colours of their own. `anstream` leaves ours out for pipes and under `NO_COLOR`.
 
 use anstyle::{AnsiColor, Style};
 

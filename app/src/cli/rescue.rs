@@ -83,7 +83,7 @@ fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// What somebody looks for is most often what has just gone. git knows seconds; within one, the later number is the newer.
+/// The newest first, because a user most often looks for work that has just gone. git has seconds; within a second, the higher number is newer.
 fn newest_first(mut by_name: Vec<Rescued>) -> Vec<Rescued> {
     by_name.sort_by_key(|rescue| rescue.at);
     by_name.reverse();

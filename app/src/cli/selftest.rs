@@ -78,7 +78,7 @@ const WRONG_SHOWN: usize = 20;
 const KILL_PAUSE: Duration = Duration::from_millis(900);
 /// How long the short form lasts.
 const SHORT: Duration = Duration::from_secs(8);
-/// How long the work may take to end when nobody kills any more.
+/// How long the work may take to end after the last kill.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {

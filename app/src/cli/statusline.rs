@@ -28,7 +28,7 @@ pub fn run() -> ExitCode {
     let current = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let facts = Facts::gather(&session, &current);
     let line = facts.render(std::env::var_os("NO_COLOR").is_none());
-    // Nobody can be told that the line could not be printed.
+    // If the line cannot be printed, there is no place for an error either.
     writeln!(std::io::stdout().lock(), "{line}").unwrap_or_default();
     facts.remember();
     ExitCode::SUCCESS

@@ -107,7 +107,7 @@ async fn send(client: &Client, to: Addressee, words: &str) -> Result<String, Rep
     Ok(format!("{} has your message", printable(&name)))
 }
 
-/// Whom a message to a quest is for: the agent of the step that it names, or the only one at work.
+/// The recipient of a message to a quest: the agent of the step that the message names, or the only agent at work.
 fn at_work<'a>(quest: &QuestDocument, words: &'a str) -> Result<(AgentId, &'a str), Report> {
     let working: Vec<(&StepDocument, AgentId)> =
         quest.steps.iter().filter_map(|step| Some((step, step.agent?))).collect();

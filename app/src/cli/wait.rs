@@ -104,7 +104,7 @@ async fn wait(context: &Context, args: &Args) -> Result<Vec<Waited>, Report> {
     Ok(all)
 }
 
-/// An agent that asks does not end before it is answered. Whoever waits for it should know.
+/// An agent that asks does not end before it is answered. The user who waits for it should know.
 fn tell_question(context: &Context, name: Option<&str>, agent: AgentId, question: u64) {
     if !context.json {
         let who = name.map_or_else(|| agent.to_string(), printable);

@@ -92,7 +92,7 @@ fn unending(project: &Project, process: Option<&Process>, how: Farewell) -> Repo
     }
 }
 
-/// The process of a daemon. The handle stays with this very process, whoever gets its number next.
+/// The process of a daemon. The handle stays with this very process, even if its id is used again.
 struct Process {
     pid: Pid,
     handle: Option<OwnedFd>,

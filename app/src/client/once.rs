@@ -25,7 +25,7 @@ pub async fn ask_once<T: DeserializeOwned>(project: &Project, path: &str, mut bo
     }
 }
 
-/// Whether a repeat can help: nobody has said whether the request was carried out.
+/// Whether a repeat can help: it is not known whether the request was carried out.
 pub fn may_have_been_lost(failure: &Failure) -> bool {
     match failure {
         Failure::Away(_) | Failure::Unasked(_) => true,

@@ -27,7 +27,7 @@ pub fn step_path(quest: &str, step: &str, rest: &str) -> String {
     format!("/api/quests/{}/steps/{}{rest}", named(quest), named(step))
 }
 
-/// A name as one part of a path. An empty one would be another path, and a very long one no request at all; nobody has either of them.
+/// A name as one part of a path. An empty one would be another path, and a very long one no request at all. No agent has such a name.
 fn named(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     match text {

@@ -1,4 +1,4 @@
-//! The setting `harness`: the name of the harness that is used when nobody names another, or a table with that name and with the agents
+//! The setting `harness`: the name of the default harness, or a table with that name and with the agents
 //! that are spoken to by ACP.
 //!
 //! ```toml
@@ -20,7 +20,7 @@ use std::fmt;
 
 /// The setting that this file is about.
 const SETTING: &str = "harness";
-/// The key in the table for the harness that is used when nobody names another.
+/// The key in the table for the default harness.
 const DEFAULT: &str = "default";
 /// Harnesses that are not spoken to by ACP.
 const BUILT_IN: [&str; 3] = ["claude", "codex", "scripted"];

@@ -12,9 +12,9 @@ use std::path::PathBuf;
 
 /// Where a project may have prompts of its own, from its root.
 pub const PROMPTS_FOLDER: &str = ".hatchery/prompts";
-/// How many agents of a quest are at work at once when nobody says so.
+/// The default number of agents of a quest that work at the same time.
 const SLOTS: u32 = 3;
-/// How long a ward may take when nobody says so: half an hour.
+/// The default time limit of a ward: half an hour.
 const WARD_LIMIT_MS: u64 = 30 * 60 * 1_000;
 
 /// How quests are run, unless a command says otherwise.

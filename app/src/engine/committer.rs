@@ -277,7 +277,7 @@ impl Committer {
     fn append(&mut self, decision: &Decision) -> Result<Appended, EngineError> {
         let seen = self.world.head();
         let reads: Vec<String> = decision.reads.iter().map(Stream::to_string).collect();
-        // Where nobody else writes, it is not known what a decision read: any other event is a conflict.
+        // For a single writer, the streams that a decision read are not recorded: any event of another writer is a conflict.
         let refers = |record: &Record| record.event.refers_to().is_some_and(|id| id > seen);
         let fixed = !self.store.is_shared() || decision.records.iter().any(refers);
         self.shared.asked_at(Some(Instant::now()));

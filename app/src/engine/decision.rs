@@ -90,7 +90,7 @@ impl Round<'_> {
             if let Some(message) = failures.get(&source) {
                 return Ok(Err(NotDone::Failed(message.clone())));
             }
-            // Nobody sees the decision after a panic: it is dropped with the error.
+            // The decision is not used after a panic: it is dropped with the error.
             let taken = catch_unwind(AssertUnwindSafe(|| decision.take(self, command)));
             let taken = taken.map_err(|panic| (source, panic_message(panic.as_ref())))?;
             Ok(taken.map_err(NotDone::Refused))
@@ -144,7 +144,7 @@ impl Decision {
         }
     }
 
-    /// Nothing to write and nobody to answer.
+    /// Nothing to write and no caller to answer.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.outcomes.is_empty() && self.served.is_empty()
     }

@@ -102,7 +102,7 @@ impl Handle {
     }
 
     /// Commits a command here and now if the engine is idle. Commands that wait go first, so that no sender overtakes another,
-    /// and nobody waits for the lock. Gives the command back if the engine's thread has to commit it.
+    /// and no other thread waits for the lock. Gives the command back if the engine's thread has to commit it.
     fn commit_at_once(&self, job: Job) -> Option<Job> {
         if job.until.is_some() || self.shared.queued.load(Ordering::Acquire) > 0 {
             return Some(job);

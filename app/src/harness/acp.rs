@@ -84,7 +84,7 @@ impl Acp {
         thread::spawn(move || {
             let lines = BufReader::new(output.take(ANSWER_BYTES)).split(b'\n');
             let answer = lines.map_while(Result::ok).find_map(|line| declared(&String::from_utf8_lossy(&line)));
-            // Nobody waits for an answer that comes too late.
+            // An answer that comes too late is dropped.
             sender.send(answer).ok();
         });
         let written = writeln!(&input, "{}", initialize());

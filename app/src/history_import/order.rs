@@ -272,7 +272,7 @@ mod tests {
     fn a_rewind_finds_its_place() {
         check("a a:1=mark:x a:2 a:3=mark a:4=rewind:x a:5=rewind a:6=rewind:2", "a a:1 a:2 a:3 a:4>1 a:5>3 a:6>2");
         check("a a:1=mark b<a@1 b:2=rewind", "a a:1 b b:2>1");
-        // Somebody else's mark, and one that comes later.
+        // A mark of another agent, and a mark that comes later.
         let nowhere = "rewind 3 goes back to ``, which is neither a message nor a mark before it";
         refused("a b a:1=mark b:2 b:3=rewind b:4=mark", nowhere);
         refused("a b<a a:1=mark b:2 b:3=rewind", nowhere);

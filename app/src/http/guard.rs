@@ -44,7 +44,7 @@ impl Guard {
             || self.allowed_hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
     }
 
-    /// The authority that the request was sent to, if it is ours. Whoever names two may mean either, so neither counts.
+    /// The authority that the request was sent to, if it is ours. A request that names two authorities is ambiguous, so neither counts.
     fn our_authority<'a>(&self, headers: &'a HeaderMap, uri: &'a Uri) -> Result<&'a str, ApiError> {
         let mut named = headers.get_all(header::HOST).into_iter().map(|host| host.to_str().unwrap_or_default());
         let authority = named.next().unwrap_or_default();
@@ -172,7 +172,7 @@ async fn is_token_of(api: &Api, of: AttemptId, offered: &str) -> bool {
     matches!(token, Ok(Some(token)) if token.as_bytes().ct_eq(offered.as_bytes()).into())
 }
 
-/// Whether it is alive may be asked by anybody who reaches the port.
+/// Every client that reaches the port may ask whether the daemon is alive.
 pub fn is_open(path: &str) -> bool {
     path == "/api/health"
 }
@@ -209,7 +209,7 @@ pub async fn admit(State(api): State<Api>, request: Request, next: Next) -> Resp
             }
         }
     };
-    // Nobody but our own page has any use for an answer, now or from a cache; only its fingerprinted files say otherwise.
+    // Only our own page may use an answer, now or from a cache; only its fingerprinted files say otherwise.
     let headers = response.headers_mut();
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

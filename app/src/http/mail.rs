@@ -79,7 +79,7 @@ pub struct UnreadMail {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Waited {
-    /// The next mail, when nobody was named.
+    /// The next mail, if the request names no agent.
     pub mail: Option<Mail>,
     /// One entry for each agent that was named, in the same order.
     pub agents: Vec<Awaited>,

@@ -61,7 +61,7 @@ pub enum CarriedOut {
 }
 
 impl Once {
-    /// The content of a request is its operation, whom it is about, and its body, all as the caller wrote them.
+    /// The content of a request is its operation, its subject and its body, all as the caller wrote them.
     pub fn of(id: Option<&CallerId>, operation: &str, about: &str, body: &impl Serialize) -> Result<Self, ApiError> {
         let Some(id) = id else { return Ok(Self(None)) };
         let body = serde_json::to_vec(body)
@@ -130,7 +130,7 @@ async fn first_answer(api: &Api, at: EventId, led_to: u64) -> Result<Vec<Record>
     Ok(records)
 }
 
-/// Whom the events are about, as the first answer said it.
+/// The subject of the events, as in the first answer.
 fn about(records: &[Record]) -> String {
     let party = |record: &Record| match &record.event {
         Event::Message(MessageEvent::Added { agent, .. }) | Event::Question { agent, .. } => Some(agent.to_string()),

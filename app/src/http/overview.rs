@@ -1,4 +1,4 @@
-//! What a person wants to see first, in one answer and as of one moment: whoever follows the log from `head` on misses nothing and
+//! What a person wants to see first, in one answer and as of one moment: a client that follows the log from `head` on misses nothing and
 //! counts nothing twice.
 
 use super::Api;

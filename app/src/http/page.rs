@@ -19,7 +19,7 @@ const MISSING: &str = "missing.txt";
 const FINGERPRINTED: &str = "assets/";
 /// The first part of the address of a view.
 const VIEWS: [&str; 8] = ["quests", "agents", "seats", "build", "mail", "log", "cost", "keys"];
-/// No script and no style but our own files, nothing from elsewhere, nobody else to speak to, in nobody's frame; and no text of an agent can
+/// No script and no style but our own files, nothing from elsewhere, no requests to other hosts, not in a frame; and no text of an agent can
 /// become markup, since nothing may be made of a string.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
     connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
@@ -81,7 +81,7 @@ pub fn locked(error: &ApiError) -> Response {
     plain(StatusCode::UNAUTHORIZED, &words)
 }
 
-/// The same for an address that does not exist. The address is not repeated, because anybody may have written it.
+/// The same for an address that does not exist. The address is not repeated, because any website can have made it.
 fn no_such_page() -> Response {
     plain(
         StatusCode::NOT_FOUND,

@@ -103,7 +103,7 @@ pub struct BudgetList {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BudgetView {
-    /// Nobody for that of each day.
+    /// None for the budget of each day.
     pub agent: Option<AgentId>,
     pub name: Option<String>,
     #[serde(with = "crate::amounts::money")]

@@ -351,7 +351,7 @@ async fn tell(api: &Api, quest: QuestId, command: Command) -> Result<Accepted, A
     Ok(Accepted::new(quest.to_string(), &records))
 }
 
-/// Which quest is meant: an id, or the beginning of one.
+/// The quest that a reference in a path, a query or a body means.
 pub(super) fn find(api: &Api, reference: &str) -> Result<QuestId, ApiError> {
     let world = api.handle.view();
     let slug = |id: QuestId| world.quest_spec(id).and_then(QuestSpec::slug);

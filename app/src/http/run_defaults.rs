@@ -1,4 +1,4 @@
-//! How agents are run: by the settings, by their last run, and by what a request asks for.
+//! How agents are run: the settings and the facts about this daemon from which the core chooses the spec of a run.
 
 use super::error::ApiError;
 use crate::codex_threads::CodexThreads;
@@ -105,7 +105,7 @@ impl RunDefaults {
         }
     }
 
-    /// How an agent is to be run: as it is wished, else as the last time, else where its conversation is, else as is usual here.
+    /// The spec of a run for a quest or a seat.
     pub(super) fn spec(
         &self,
         last: Option<&RunSpec>,
@@ -151,8 +151,7 @@ impl RunDefaults {
         })
     }
 
-    /// The same for an agent that works for no quest. By default it may edit in a worktree of ours, and asks elsewhere, because
-    /// there it works on the user's own files.
+    /// The spec of a run of an agent without a quest.
     pub(super) fn spec_of_run(
         &self,
         last: Option<&RunSpec>,

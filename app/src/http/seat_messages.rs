@@ -99,7 +99,7 @@ pub async fn chat(
     say(state, body).await
 }
 
-/// Takes over the agents of a message whose seats have no soul here and in which nobody is.
+/// Takes over the agents of a message whose seats have no soul and no agent here.
 async fn take_over(api: &Api, message: &str) -> Result<(), ApiError> {
     let world = api.handle.view();
     let is_unknown = |document: &SeatDocument| {

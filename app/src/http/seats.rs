@@ -431,7 +431,7 @@ pub(super) async fn fill_again(
 pub(super) async fn mail_of(api: &Api, agents: impl Iterator<Item = AgentId>) -> Result<Vec<Mail>, ApiError> {
     let filter = LogFilter { types: vec!["mail_sent".into()], agents: agents.collect(), ..LogFilter::default() };
     let world = api.handle.view();
-    // Nobody has mail from before its birth.
+    // An agent has no mail from before its birth.
     let born = filter.agents.iter().filter_map(|agent| world.agent(*agent)).map(|agent| agent.born).min();
     let Some(born) = born.map(|born| born.max(EventId(world.head().0.saturating_sub(MAIL_SCAN)))) else {
         return Ok(Vec::new());

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub connections: usize,
-    /// A head that is not complete by then belongs to nobody who means well.
+    /// No honest client needs longer to send a head.
     pub head_timeout: Duration,
 }
 

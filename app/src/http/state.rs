@@ -74,7 +74,7 @@ pub struct Changed {
     pub in_file: bool,
 }
 
-/// What somebody who resumes a build run must know, and what there is to choose.
+/// What a person or an agent must know to resume a build run, and what there is to choose.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResumeView {
@@ -192,7 +192,7 @@ pub async fn build_status(State(api): State<Api>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], shown.to_json().to_string()).into_response()
 }
 
-/// What somebody who resumes the build run must know. Reading changes nothing; `resume_build` of `POST /api/state` goes on with the run.
+/// Show what a person or an agent must know to resume the build run. Reading changes nothing; `resume_build` of `POST /api/state` goes on with the run.
 #[utoipa::path(get, path = "/api/build-resume", operation_id = "build_resume", tag = "status",
     responses((status = 200, description = "What is done, what remains, and what is outdated", body = ResumeView)))]
 pub async fn build_resume(State(api): State<Api>) -> Result<Json<ResumeView>, ApiError> {

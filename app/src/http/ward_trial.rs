@@ -138,7 +138,7 @@ pub async fn try_ward(
     let begin = body.0.begin;
     let tried = tokio::spawn(async move {
         let tried = tried(api, quest, begin).await;
-        // The user may be gone, so the answer alone would tell nobody.
+        // The user may be gone, so the answer alone may not be read.
         if let Err(error) = &tried {
             tracing::warn!(%quest, error = error.message, "the ward was not tried, or the quest did not begin after it");
         }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 
-/// How much of an output is answered at once when nobody says so.
+/// How much of an output one answer has by default.
 const USUAL_BYTES: u64 = 64 << 10;
 /// The most: it is held in memory.
 const MAX_BYTES: u64 = 1 << 20;

@@ -32,7 +32,7 @@ pub struct LockNote {
 }
 
 impl Lock {
-    /// What has happened to the lock's file, if its path no longer leads to it: nobody finds the daemon then.
+    /// What has happened to the lock's file, if its path no longer leads to it: clients cannot find the daemon then.
     pub fn lost(&self) -> Option<String> {
         self.identity.lost()
     }
@@ -83,7 +83,7 @@ impl Project {
         Ok(lock)
     }
 
-    /// The lock's file, locked, unless somebody else holds it. Those who only look hold it for a moment as well, but share it:
+    /// The lock's file, locked, unless another process holds it. Those who only look hold it for a moment as well, but share it:
     /// that tells them from a daemon, and they are waited out.
     fn try_lock(&self) -> Result<Option<File>, Report> {
         let path = self.lock_file();

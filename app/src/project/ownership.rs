@@ -70,7 +70,7 @@ impl Project {
     }
 
     /// Refuses symbolic links as `.hatchery`, directly inside, or in one of its folders: they would lead our files elsewhere, or show files
-    /// that are none of the project's. Also refuses FIFOs, sockets and devices there: whoever opens one may wait for ever. What is deeper is looked at when it is opened: see [`no_links`](crate::no_links).
+    /// that are none of the project's. Also refuses FIFOs, sockets and devices there: opening one may wait for ever. What is deeper is looked at when it is opened: see [`no_links`](crate::no_links).
     pub(super) fn refuse_links(&self) -> Result<(), Report> {
         let data = self.data();
         let folders = ["", "prompts", "runs", "quests", "sim", "worktrees"].map(|name| data.join(name));
@@ -89,7 +89,7 @@ impl Project {
     }
 }
 
-/// The part itself, or what it links to, if it belongs to none of these users. A part that is not there belongs to nobody.
+/// The part itself, or what it links to, if it belongs to none of these users. A missing part has no owner.
 fn foreign_owner(part: &Path, ours: &[Option<u32>]) -> Option<(PathBuf, u32)> {
     let owners = [std::fs::symlink_metadata(part), std::fs::metadata(part)];
     let owner = owners.into_iter().flatten().map(|found| found.uid()).find(|owner| !ours.contains(&Some(*owner)))?;

@@ -119,7 +119,7 @@ impl Project {
     }
 
     /// Takes the data folder as made here. It becomes another host, so that a copy of a project on a shared store does not take
-    /// the original's processes for its own. The token is not taken over, because somebody else knows it.
+    /// the original's processes for its own. The token is not taken over, because the owner of the original knows it.
     pub fn adopt_data(&self, new_host: bool) -> Result<(), Report> {
         self.refuse_links()?;
         let host = match new_host {

@@ -137,10 +137,10 @@ impl Chores {
         }
     }
 
-    /// The worktrees of quests that are over go, once nobody works in them. What is not in the trunk is rescued first.
+    /// Removes the worktrees of quests that are over, once no agent works in them. Work that is not in the trunk is rescued first.
     fn tidy(&mut self, plan: &Plan) {
         let world = self.context.handle.view();
-        // Whoever works for a quest has a worktree.
+        // Every agent of a quest has a worktree.
         self.untidy
             .extend(plan.runs.keys().filter_map(|agent| world.assignment(*agent)).map(|assignment| assignment.quest));
         let here =
@@ -157,7 +157,7 @@ impl Chores {
             .collect();
         for quest in over {
             self.untidy.remove(&quest);
-            // Nobody begins it a second time while it is done.
+            // The same chore is not started a second time while it runs.
             if let Some((at, pause)) = self.later.get_mut(&quest) {
                 *at = now + *pause + LONGEST_TIDY_PAUSE;
             }
@@ -430,7 +430,7 @@ async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> (M
         if world.quest(quest).and_then(|quest| quest.step(&review)).is_some_and(|review| review.attempts > 0) {
             settle_trunk(&repository, &name, &review)?;
         }
-        // Without a ward nobody has committed what the agents did.
+        // Without a ward, the work of the agents was not committed yet.
         let brought = repository.bring(&name, step).map_err(|error| error.to_string())?;
         let of_conflict = |files, binary: Vec<String>| match binary.is_empty() {
             true => Ok((Merge::Conflict { files }, Vec::new())),
@@ -491,7 +491,7 @@ fn tidy(context: &RunnerContext, quest: QuestId) -> Result<(), String> {
     if !complete {
         repository.drop_empty_trunk(&name).map_err(|error| error.to_string())?;
     }
-    // What is not empty is somebody's.
+    // A folder that is not empty has content of the user.
     std::fs::remove_dir(base.join("steps")).ok();
     std::fs::remove_dir(base).ok();
     repository.dissolve(&name).map_err(|error| error.to_string())

@@ -197,7 +197,7 @@ impl Supervisor {
     /// Ends an attempt that never began, because something else is in the place of its folder. Trying again would not help, and the run would
     /// be starting for ever without a reason that the user can see.
     async fn give_up_folder(&self, error: &io::Error) -> Result<(), SuperviseError> {
-        // A daemon before this one may have started a launcher that nobody has recorded.
+        // A daemon before this one may have started a launcher that is not recorded.
         self.kill_leftovers().await?;
         let folder = self.process.folder().path().display();
         let why = format!(

@@ -56,7 +56,7 @@ fn the_result_of_a_turn_has_no_report_in_it() {
     assert_eq!((&told["resultText"], &told["numTurns"]), (&json!("Good morning.\n"), &json!(2)));
 }
 
-/// The clients take every entry of a report for somebody who is alive.
+/// The clients take every entry of a report for a living agent.
 #[test]
 fn a_seat_that_was_shut_down_is_not_reported() {
     let listed =

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// More messages than this wait in the pipe: nobody scripts so long a conversation ahead.
+/// More messages than this wait in the pipe: no script has so long a conversation.
 const MAX_WAITING: usize = 1_024;
 /// The longest line that is taken in; the real CLI takes prompts of this order.
 const MAX_LINE_BYTES: u64 = 64 << 20;
@@ -99,7 +99,7 @@ pub fn prompt_on_stdin() -> String {
     let (tell, told) = std::sync::mpsc::sync_channel(1);
     let read = move || {
         let prompt = io::read_to_string(io::stdin()).unwrap_or_default();
-        // Nobody listens any more when it came too late.
+        // An answer that came too late is dropped.
         tell.send(prompt).unwrap_or_default();
     };
     match std::thread::Builder::new().name("stdin".to_owned()).spawn(read) {
@@ -171,7 +171,7 @@ impl Inbox {
         }
     }
 
-    /// Comes back when somebody wants the turn to end. The call stays in the inbox.
+    /// Returns when the turn is to end. The call stays in the inbox.
     pub async fn interrupted(&self) {
         while !self.lock().calls.iter().any(|call| matches!(call, Call::Interrupt(_))) {
             self.rung.notified().await;
@@ -210,7 +210,7 @@ impl Inbox {
             Some("control_response") => {
                 let id = text(&line["response"]["request_id"]).unwrap_or_default();
                 let answer = line["response"]["response"].clone();
-                // Of many answers that nobody asked for, only the last ones are of any use.
+                // Of many answers without a request, only the last ones are of any use.
                 self.put(|contents| {
                     contents.answers.insert(id, answer);
                     while contents.answers.len() > MAX_WAITING {

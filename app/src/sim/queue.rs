@@ -1,9 +1,9 @@
-//! A folder of scripts, of which each is played by one: whoever renames a file has it.
+//! A folder of scripts. Each script is played by one agent: the agent that renames the file has it.
 
 use std::io::{ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
-/// Where scripts go that somebody plays.
+/// The folder of scripts that were taken.
 const TAKEN: &str = "taken";
 
 /// Takes the next script in the order of names, if there is one left.
@@ -19,7 +19,7 @@ pub fn claim(folder: &Path) -> Result<Option<PathBuf>> {
             let ours = taken.join(&name);
             match std::fs::rename(folder.join(&name), &ours) {
                 Ok(()) => return Ok(Some(ours)),
-                // Somebody was faster.
+                // Another agent was faster.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -27,7 +27,7 @@ pub fn claim(folder: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-/// The names of those that nobody has yet. A name that begins with a dot is still being written.
+/// The names of the scripts that no agent has taken yet. A name that begins with a dot is still being written.
 fn waiting(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -88,7 +88,7 @@ pub enum ScriptStep {
     LastWords(String),
     /// Ends itself by a signal.
     Crash(CrashSignal),
-    /// Does nothing for ever, and listens to nobody but SIGTERM; perhaps not even to that.
+    /// Does nothing for ever. Only SIGTERM ends it, and perhaps not even that.
     Hang {
         #[serde(default)]
         ignore_sigterm: bool,

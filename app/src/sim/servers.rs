@@ -96,7 +96,7 @@ impl Servers {
         self.all.first().map(|server| server.name.as_str())
     }
 
-    /// Calls a tool and waits for the answer, or for somebody who does not want to wait.
+    /// Calls a tool and waits for the answer, or until the turn is interrupted.
     pub fn call(&self, server: &str, tool: &str, arguments: JsonObject, inbox: &Inbox) -> Called {
         let link = self.all.iter().find(|it| it.name == server).and_then(|it| it.link.as_ref());
         let (Some(link), Some(runtime)) = (link, &self.runtime) else {

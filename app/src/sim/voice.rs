@@ -272,7 +272,7 @@ impl Voice {
         let mut stdout = std::io::stdout().lock();
         match stdout.write_all(whole.as_bytes()).and_then(|()| stdout.flush()) {
             Ok(()) => {}
-            // As the real one: when nobody reads any more, it goes on working.
+            // Like the real program: it goes on working when its output is no longer read.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             Err(error) => {
                 eprintln!("Error: the output cannot be written: {error}");

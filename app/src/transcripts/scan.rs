@@ -71,7 +71,7 @@ pub(super) fn scan(file: &Path) -> io::Result<Scanned> {
         let mut lines = tail.read()?;
         let is_end = lines.is_empty();
         if is_end {
-            // Somebody may be writing it right now, or was killed while doing so.
+            // A process may be writing it right now, or was killed while it wrote.
             lines.extend(tail.rest());
         }
         for line in lines {

@@ -26,7 +26,7 @@ pub use quest::listed as listed_steps;
 pub use separator::line as separator_line;
 pub use tree::{TreeKey, rows as tree_rows};
 
-/// From here on a tree fits beside the conversation, and is shown unless somebody closed it.
+/// From here on a tree fits beside the conversation, and is shown unless the user closed it.
 const TREE_FROM: u16 = 100;
 const TREE_SHOWN_FROM: u16 = 110;
 /// From here on everything fits side by side.
@@ -216,7 +216,7 @@ fn talk(model: &Model, buffer: &mut Buffer, area: Rect) {
 fn first_start(model: &Model, buffer: &mut Buffer, area: Rect) {
     let bold = model.look.style(Ink::Bold);
     let dim = model.look.style(Ink::Dim);
-    // Before the first answer, nobody knows whether there are agents.
+    // Before the first answer, it is not known whether there are agents.
     if model.link == Link::Opening || model.project.is_empty() {
         put(
             buffer,

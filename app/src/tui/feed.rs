@@ -306,7 +306,7 @@ impl Feed {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Broken,
-    /// The connection stands, and nobody answers.
+    /// The connection stands, and the daemon does not answer.
     Hung {
         silent: Duration,
     },
@@ -352,7 +352,7 @@ async fn hangs(client: &Client) -> Duration {
     }
 }
 
-/// Whether a request takes an id, and nobody else repeats it. What is said to agents waits in the outbox, with an id of its own.
+/// Whether a request takes an id, and no other code repeats the request. What is said to agents waits in the outbox, with an id of its own.
 fn is_repeatable(path: &str) -> bool {
     let of_seats = ["/api/agents/summon", "/api/agents/wake"].contains(&path);
     of_seats || path == "/api/mail" || (path.starts_with("/api/questions/") && path.ends_with("/answer"))

@@ -340,7 +340,7 @@ fn what_comes_while_a_conversation_is_read_is_not_lost() {
     assert_eq!(ids, [9, 101]);
 }
 
-/// Anything that may arrive while somebody types.
+/// Anything that may arrive while the user types.
 fn arrival() -> impl Strategy<Value = (u8, u8, String)> {
     (0..9u8, 0..3u8, "[a-z \\n`*#\u{1b}日]{0,60}")
 }

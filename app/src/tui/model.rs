@@ -1,5 +1,5 @@
 //! Everything that the terminal shows, as data. Keys and events change it ([`super::update`]), and it is drawn by functions that only
-//! read it ([`super::draw`]). Nothing here talks to anybody.
+//! read it ([`super::draw`]). Nothing here has side effects.
 
 use super::conversation::Conversation;
 use super::field::Field;

@@ -141,7 +141,7 @@ fn say(out: &mut impl Write, line: &str) -> Result<(), Report> {
 
 /// The prompt `NAME> `, where a person types. What is told next begins a row of its own.
 struct Prompt {
-    /// Somebody sits before it: a pipe needs no prompt.
+    /// The input is a terminal: a pipe needs no prompt.
     wanted: bool,
     shown: bool,
 }

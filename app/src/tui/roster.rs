@@ -174,7 +174,7 @@ impl Roster {
             };
             self.agents.insert(agent.view.id, agent);
         }
-        // Others that were looked at stay as they were, so that nobody vanishes while being read.
+        // Others that were looked at stay as they were, so that no agent vanishes while the user reads.
         self.agents.append(&mut before);
         self.head = overview.head;
         self.agent_count = overview.agent_count;

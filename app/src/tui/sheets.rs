@@ -143,7 +143,7 @@ fn changes(name: &str, value: &Value) -> (String, Vec<SheetRow>) {
         act: Some(SheetAct::ShowFile(file.path.clone())),
     });
     let sum = format!("{}, +{} −{}", counted(count, "file"), changes.added, changes.removed);
-    // Nobody records who changes what in a folder that several use.
+    // In a folder that several agents use, it is not recorded which agent changed what.
     let about = match changes.shared {
         true => vec![
             format!("{name} has no folder of its own."),

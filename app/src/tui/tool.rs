@@ -84,7 +84,7 @@ impl Tool {
         target(&self.input)
     }
 
-    /// Whether it is opened unless somebody folds it: changes and failures are what one wants to see.
+    /// Whether it is open until the user folds it: changes and failures are what the user wants to see.
     pub fn opens_by_itself(&self) -> bool {
         let failed = self.outcome.as_ref().is_some_and(|outcome| outcome.failed) && self.denied.is_none();
         self.denied.is_none() && (failed || !self.changes().is_empty())

@@ -1,7 +1,7 @@
 //! Finds in what a ward has said that it could not look at the work at all: its program or its modules are missing, or it found no tests. Pure,
 //! like [`findings`](super::findings).
 
-/// Why a red ward says nothing about the work, with the line that shows it. Only for a commit on which nobody has worked yet: later the same
+/// Why a red ward says nothing about the work, with the line that shows it. Only for a commit on which no agent has worked yet: later the same
 /// line can be a mistake of an agent.
 pub fn unable(output: &str) -> Option<String> {
     let plain = anstream::adapter::strip_str(output).to_string();

@@ -79,7 +79,7 @@ impl Repository {
         if git().args(["merge-base", "--is-ancestor", head, "HEAD"]).holds()? {
             return Ok(true);
         }
-        // The work was squashed into the checkout before, or somebody did the same.
+        // The work was squashed into the checkout before, or the same change was made there.
         match self.tried_in_checkout(head)? {
             Tried::Tree(tree) => Ok(tree == git().args(["rev-parse", "--verify", "HEAD^{tree}"]).text()?),
             Tried::Conflict(_) => Ok(false),
@@ -147,7 +147,7 @@ impl Repository {
             Tried::Tree(tree) => tree,
             Tried::Conflict(files) => return Ok(Taken::Conflict { into, files }),
         };
-        // The work was squashed into the checkout before, or somebody did the same.
+        // The work was squashed into the checkout before, or the same change was made there.
         if tree == git().args(["rev-parse", "--verify", "HEAD^{tree}"]).text()? {
             return Ok(Taken::Already { into });
         }

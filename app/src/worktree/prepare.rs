@@ -21,7 +21,7 @@ const SHOWN_BYTES: u64 = 2_000;
 /// Between two looks whether the command has ended.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a worktree needs before somebody can work in it.
+/// What a worktree needs before an agent can work in it.
 #[derive(Clone, Debug, Default)]
 pub struct Preparation {
     /// For `/bin/sh -c`, in the worktree's folder.

@@ -277,7 +277,7 @@ fn refs_of(repository: &Repository, prefix: &str) -> Result<Vec<Rescue>, Worktre
     let format = fields.map(|field| format!("%({field})")).join("%00") + "%00" + &trailer;
     let root = repository.project.root();
     let text = repository.git(root).args(["for-each-ref", &format!("--format={format}"), prefix]).text()?;
-    // What somebody else has put there is not ours to speak of.
+    // Refs that other programs have put there are not listed.
     Ok(text.lines().filter_map(read).collect())
 }
 

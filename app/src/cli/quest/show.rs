@@ -28,7 +28,7 @@ pub fn line(quest: &QuestLine, ids: &ShortIds) -> String {
     )
 }
 
-/// What somebody should know who has just made a quest.
+/// What a user should know after creating a quest.
 pub fn introduce(context: &Context, quest: &QuestDocument) {
     if context.json {
         return;

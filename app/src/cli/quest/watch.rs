@@ -225,7 +225,7 @@ fn waits() -> ExitCode {
     ExitCode::from(Code::Waits as u8)
 }
 
-/// What was asked before anybody watched.
+/// The questions that were asked before the view began.
 async fn say_questions(client: &Client, quest: &QuestDocument) -> Result<(), Report> {
     let list: QuestionList = client.get("/api/questions").await?;
     let of_quest = |id: EventId| quest.steps.iter().any(|step| step.question == Some(id));

@@ -1,7 +1,7 @@
 //! Appending to the shared store.
 //!
 //! ```text
-//! nobody else appended since:  claim, insert, mark, notify in one statement  ──► one round trip, then it is durable
+//! no other writer since:       claim, insert, mark, notify in one statement  ──► one round trip, then it is durable
 //! otherwise:                   BEGIN, claim, insert unless in conflict, mark ──► one round trip
 //!                              NOTIFY, COMMIT                                ──► one round trip, then it is durable
 //! ```

@@ -80,7 +80,7 @@ pub(super) fn one_agent(model: &Model, rest: &str) -> Result<AgentId, String> {
     }
 }
 
-/// `AGENT TEXT`. A first word that names nobody is a mistake and no part of the text: the text must not reach another agent.
+/// `AGENT TEXT`. A first word that names no agent is a mistake and not part of the text: the text must not reach another agent.
 pub(super) fn agent_and_text<'a>(model: &Model, rest: &'a str) -> Result<(AgentId, &'a str), String> {
     let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     match after.trim() {

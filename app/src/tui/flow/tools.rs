@@ -87,7 +87,7 @@ impl Flow<'_> {
         let telling = tool.telling_line().filter(|_| failed && by_itself && !is_change);
         let shown: Vec<Option<&ToolLine>> = match (whole, is_change) {
             (true, _) => lines.iter().map(Some).collect(),
-            // A failure that nobody opened says one line: what failed.
+            // A failed tool that is not opened shows one line: what failed.
             (false, false) if telling.is_some() && lines.len() > 2 => {
                 telling.into_iter().map(|at| lines.get(at)).chain([None]).collect()
             }

@@ -54,7 +54,7 @@ fn a_permission_can_be_denied_without_a_reason() {
     assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "deny" }))]);
 }
 
-/// Somebody else answers while an answer is chosen: Enter must not give it to the next one.
+/// Another client answers while the user chooses an answer: Enter must not answer the next question.
 #[test]
 fn an_answer_is_never_given_to_another_question() {
     let mut model = at_ann();

@@ -75,7 +75,7 @@ fn conversations_to_adopt_are_listed_and_one_is_adopted() {
     assert_eq!(super::posted(&effects), [("/api/adopt", &json!({ "session": "b208", "name": "docs" }))]);
 }
 
-/// In a folder that is not its own, nobody knows who has changed what.
+/// In a shared folder, it is not known which agent has changed what.
 #[test]
 fn changes_in_a_shared_folder_are_not_said_to_be_the_agents() {
     let mut model = at_ann();

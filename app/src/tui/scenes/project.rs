@@ -163,7 +163,7 @@ const TYPED_ERRORS: [&str; 8] = [
 
 pub(super) const NOW: Timestamp = Timestamp(DAY + (14 * 3_600 + 5 * 60 + 40) * 1_000);
 
-/// The project of the design: 34 agents, four of whom need the user.
+/// The project of the design: 34 agents. Four of them need the user.
 pub(super) fn parcel_api(size: (u16, u16)) -> Model {
     let mut model = Model::new(size, NOW, Look::PLAIN);
     model.project = "parcel-api".into();

@@ -65,7 +65,7 @@ pub enum Failed {
         code: String,
         words: String,
     },
-    /// Nobody answered. It is not known whether it was carried out, unless it was not even sent.
+    /// There was no answer. It is not known whether the request was carried out, unless it was not even sent.
     Away {
         sent: bool,
     },
