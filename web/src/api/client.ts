@@ -20,6 +20,7 @@ import type {
   QuestLine,
   Rescued,
   Restored,
+  ResumeView,
   RunView,
   SeatList,
   ThreadView,
@@ -114,6 +115,9 @@ export const api = {
   addIdea: (content: string) =>
     post<unknown>("/api/inbox", { type: /^https?:/.test(content) ? "reference" : "evolve", content }),
   dismissIdea: (id: string) => ask<unknown>(`/api/inbox/${part(id)}`, { method: "DELETE" }),
+  buildResume: () => get<ResumeView>("/api/build-resume"),
+  resumeBuild: (changed: "keep" | "rebuild" | null) =>
+    post<unknown>("/api/state", { resume_build: changed ? { changed } : {} }),
   rescued: () => get<{ rescued: Rescued[] }>("/api/rescue"),
   restore: (name: string) => post<Restored>("/api/rescue/restore", { name }),
   killPreview: (agent: string, cascade: boolean) =>
@@ -122,6 +126,11 @@ export const api = {
   find: (filters: Record<string, string>, before: number, limit: number) =>
     get<EventPage>(
       `/api/events.json?${new URLSearchParams({ ...filters, before: String(before), limit: String(limit) })}`,
+    ),
+  /** The first events after a place that fit the filters. */
+  findAfter: (filters: Record<string, string>, after: number, limit: number) =>
+    get<EventPage>(
+      `/api/events.json?${new URLSearchParams({ ...filters, after: String(after), limit: String(limit) })}`,
     ),
   countEvents: (filters: Record<string, string>, after: number) =>
     get<EventCount>(`/api/events/count?${new URLSearchParams({ ...filters, after: String(after) })}`),

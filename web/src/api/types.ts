@@ -40,6 +40,7 @@ export type WhyView = Schemas["WhyView"];
 export type UsageView = Schemas["UsageView"];
 export type Rescued = Schemas["Rescued"];
 export type Restored = Schemas["Restored"];
+export type ResumeView = Schemas["ResumeView"];
 export type KillPreview = Schemas["KillPreview"];
 export type ChangeSet = Schemas["Changes"];
 export type FileDiff = Schemas["FileDiff"];

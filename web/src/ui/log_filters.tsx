@@ -109,8 +109,27 @@ function understand(word: string): void {
   if (/^#?[\d,]+$/.test(word) && id > 0) return go(`/log#${id}`);
   const agent = [...(store.state?.agents.values() ?? [])].find((it) => it.view.name === word || it.view.id === word);
   if (agent) return set({ agent: agent.view.id });
+  const quest = questOf(word);
+  if (quest) return set({ quest });
+  const step = stepOf(word);
+  if (step) return set(step);
   if (/^[a-z]+(_[a-z]+)+$/.test(word)) return set({ type: word });
   set({ words: word });
+}
+
+/** A quest by its request or by its id. */
+function questOf(word: string): string | null {
+  const lines = [...(store.state?.quests.values() ?? [])];
+  const named = lines.findLast((it) => it.id === word || it.request.toLowerCase() === word.toLowerCase());
+  return named?.id ?? null;
+}
+
+/** A step by its id: that of the quest that is shown, else that of the newest quest that has one. */
+function stepOf(word: string): { quest: string; step: string } | null {
+  const shown = new URLSearchParams(location.search).get("quest");
+  const ids = [...(store.state?.quests.keys() ?? [])].reverse();
+  const quest = [...(shown ? [shown] : []), ...ids].find((id) => store.quest(id)?.steps.some((it) => it.id === word));
+  return quest ? { quest, step: word } : null;
 }
 
 export function FilterBar({ query }: { query: URLSearchParams }) {
@@ -137,7 +156,7 @@ export function FilterBar({ query }: { query: URLSearchParams }) {
         class="field"
         id="filter"
         value={text}
-        placeholder="Agent, type, words or an id"
+        placeholder="Agent, quest, step, type, words or an id"
         onInput={(event) => setText(event.currentTarget.value)}
       />
       {chips.map(({ key, value }) => (
@@ -187,23 +206,4 @@ function Menu({ name, choices }: { name: string; choices: Choices }) {
       </div>
     </span>
   );
-}
-
-/** Whether a new event fits. The daemon knows better which agents work for a quest. */
-export function isFit(event: EventObject, asked: Record<string, string>): boolean {
-  return Object.entries(asked).every(([key, value]) => {
-    const field = (event as unknown as Record<string, unknown>)[key];
-    switch (key) {
-      case "type":
-        return value.split(",").includes(event.type);
-      case "without":
-        return !value.split(",").includes(event.type);
-      case "agent":
-      case "quest":
-      case "step":
-        return field === value;
-      default:
-        return JSON.stringify(event).toLowerCase().includes(value.toLowerCase());
-    }
-  });
 }

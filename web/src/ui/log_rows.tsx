@@ -5,9 +5,12 @@ import { store } from "../store/store";
 import { lookOf, whatOf, whoOf } from "./event_words";
 import { exact, group, whenLogged } from "./words";
 
+/** The height of a row: one line, or two at a hand’s width. */
+export const rowHeight = () => (matchMedia("(max-width: 860px)").matches ? 52 : 30);
+
 export function LogHead() {
   return (
-    <div class="log-row is-head" role="row">
+    <div class="log-row is-head" role="row" aria-rowindex={1}>
       <span role="columnheader">Event</span>
       <span role="columnheader">Time</span>
       <span role="columnheader">Type</span>
@@ -19,18 +22,21 @@ export function LogHead() {
 
 export function LogRow({
   id,
+  at,
   event,
   chosen,
   choose,
 }: {
   id: number;
+  /** Its place in the list. */
+  at: number;
   event: EventObject | undefined;
   chosen: boolean;
   choose: () => void;
 }) {
   if (!event) {
     return (
-      <div class="log-row is-loading" role="row">
+      <div class="log-row is-loading" role="row" aria-rowindex={at + 2}>
         <span class="id">{group(id)}</span>
         <span role="cell">…</span>
       </div>
@@ -42,6 +48,7 @@ export function LogRow({
       <div
         class={`log-row${chosen ? " is-chosen" : ""}`}
         role="row"
+        aria-rowindex={at + 2}
         tabIndex={0}
         aria-selected={chosen}
         data-event={id}

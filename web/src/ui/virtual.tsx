@@ -5,21 +5,25 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 /** Browsers lose count of pixels beyond some thirty millions. */
 const MAX_PX = 15_000_000;
 const BEYOND = 10;
+/** Less than this is no scrolling: a browser may round a place. */
+const STILL_PX = 2;
 
 interface Props {
   count: number;
   height: number;
   /** The row that is open, and how much taller it is. */
   open: { at: number; extra: number } | null;
-  /** Called when other rows are seen. */
-  seen: (first: number, last: number) => void;
+  /** Called when other rows are drawn, some of them beyond the edges, and when the list is scrolled away from its top or back. */
+  seen: (first: number, last: number, isAtTop: boolean) => void;
   row: (at: number) => ComponentChildren;
   /** Brings a row into view when it changes. */
   jump: { at: number; id: number } | null;
+  /** Called when somebody goes to the top by a key. */
+  toTop?: () => void;
   label: string;
 }
 
-export function Virtual({ count, height, open, seen, row, jump, label }: Props) {
+export function Virtual({ count, height, open, seen, row, jump, toTop, label }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [view, setView] = useState(600);
@@ -46,7 +50,9 @@ export function Virtual({ count, height, open, seen, row, jump, label }: Props) 
     watch.observe(it);
     return () => watch.disconnect();
   }, []);
-  useEffect(() => seen(first, last), [first, last, count]);
+  // A jump scrolls before its scroll is heard of, so the box itself is asked.
+  const isAtTop = () => (box.current?.scrollTop ?? 0) <= STILL_PX;
+  useEffect(() => seen(first, last, isAtTop()), [first, last, top <= STILL_PX, count]);
   useLayoutEffect(() => {
     if (!jump || !box.current) return;
     box.current.scrollTop = Math.max(0, topOf(jump.at) - view / 3) / scale;
@@ -72,8 +78,10 @@ export function Virtual({ count, height, open, seen, row, jump, label }: Props) 
         const it = event.currentTarget;
         const page = (view - height) / scale;
         if (event.key === "End") it.scrollTop = it.scrollHeight;
-        else if (event.key === "Home") it.scrollTop = 0;
-        else if (event.key === "PageDown") it.scrollTop += page;
+        else if (event.key === "Home") {
+          it.scrollTop = 0;
+          toTop?.();
+        } else if (event.key === "PageDown") it.scrollTop += page;
         else if (event.key === "PageUp") it.scrollTop -= page;
         else return;
         event.preventDefault();

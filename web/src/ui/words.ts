@@ -105,6 +105,11 @@ export function age(at: number, now: number): string {
   return DATE.format(at);
 }
 
+/** `9 Nov`. */
+export function day(at: number): string {
+  return DATE.format(at);
+}
+
 const pad = (n: number) => String(n).padStart(2, "0");
 
 /** `14:02`, local. People are shown `when`, which adds the date where it is not today's. */

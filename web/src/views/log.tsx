@@ -9,17 +9,15 @@ import { store, useTopics } from "../store/store";
 import { FilterBar, filtersOf, isFiltered } from "../ui/log_filters";
 import { LogMap } from "../ui/log_map";
 import { Matches } from "../ui/log_matches";
-import { detailHeight, LogHead, LogRow } from "../ui/log_rows";
+import { detailHeight, LogHead, LogRow, rowHeight } from "../ui/log_rows";
 import { Virtual } from "../ui/virtual";
-import { group, plural } from "../ui/words";
+import { day, group, plural } from "../ui/words";
 import { Loading } from "./home";
 
 /** How many events are asked for at once. */
 const CHUNK = 200;
 /** How many events are kept at hand. */
 const KEPT = 20_000;
-/** The height of a row: one line, or two at a hand’s width. */
-const rowHeight = () => (matchMedia("(max-width: 860px)").matches ? 52 : 30);
 
 /** Events by id, read in chunks as they are looked at, and forgotten when there are too many. */
 class Pages {
@@ -85,9 +83,26 @@ export default function Log() {
   /** The events in sight. */
   const [sight, setSight] = useState<[number, number]>([1, 1]);
   const [row] = useState(rowHeight);
+  /** When the first event happened. */
+  const [began, setBegan] = useState<number | null>(null);
+  useEffect(() => {
+    api.eventMap(1).then(
+      ({ parts }) => setBegan(parts[0]?.ts ?? null),
+      () => {},
+    );
+  }, []);
+  /** Matches that wait behind "2 new". */
+  const [matches, setMatches] = useState(0);
   const live = store.state?.head ?? 0;
   const shownHead = following ? live : head;
 
+  const filter = String(query);
+  const last = useRef(filter);
+  useEffect(() => {
+    // Other filters show another list, from its top.
+    if (last.current !== filter) setFollowing(true);
+    last.current = filter;
+  }, [filter]);
   useEffect(() => store.tap((event) => pages.add(event)), [pages]);
   // What is in sight and could not be read is read when the daemon is back.
   useEffect(() => pages.want(...sight), [store.round]);
@@ -115,19 +130,26 @@ export default function Log() {
         goTo(id);
       },
     });
-  const follow = () => {
+  /** Nothing moves from now on. */
+  const stop = () => {
+    if (!following) return;
     setHead(live);
-    setFollowing(!following);
-    jumps.current += 1;
-    if (!following) setJump({ at: 0, id: jumps.current });
+    setFollowing(false);
   };
+  const resume = () => {
+    setFollowing(true);
+    jumps.current += 1;
+    setJump({ at: 0, id: jumps.current });
+  };
+  const follow = following ? stop : resume;
   useActions([
     { key: "#", words: "Go to an event", act: ask },
     { words: following ? "Stop following" : "Follow", act: follow },
   ]);
   if (!store.state) return <Loading />;
   const filters = filtersOf(query);
-  const fresh = live - head;
+  const filtered = isFiltered(filters);
+  const fresh = filtered ? matches : live - head;
   const open = chosen === null ? null : pages.events.get(chosen);
   const extra = open ? detailHeight(open) : 0;
   return (
@@ -138,9 +160,10 @@ export default function Log() {
             {group(live)} {plural(live, "event")}, each once and in order
           </h1>
           <p class="sub">
+            {began !== null && `Since ${day(began)}. `}
             {following
-              ? "Following: new events appear on top, unless you have scrolled away."
-              : "You have scrolled away, so nothing moves under your hand."}
+              ? "Following: new events appear on top, unless you have scrolled away or opened one."
+              : "Nothing moves under your hand. New events wait until you follow again."}
           </p>
         </div>
         <div class="actions right">
@@ -154,11 +177,18 @@ export default function Log() {
         </div>
       </header>
       <FilterBar query={query} />
-      {isFiltered(filters) ? (
-        <Matches key={String(query)} filters={filters} />
+      {filtered ? (
+        <Matches
+          key={filter}
+          filters={filters}
+          following={following}
+          stop={stop}
+          follow={resume}
+          waiting={setMatches}
+        />
       ) : (
         <div class="log-cols">
-          <div class="log" role="grid" aria-label="Events" aria-rowcount={shownHead}>
+          <div class="log" role="grid" aria-label="Events" aria-rowcount={shownHead + 1}>
             <LogHead />
             <Virtual
               count={shownHead}
@@ -166,13 +196,11 @@ export default function Log() {
               open={open && chosen !== null && chosen <= shownHead ? { at: shownHead - chosen, extra } : null}
               label="Events, the newest first"
               jump={jump}
-              seen={(first, last) => {
+              toTop={resume}
+              seen={(first, last, isAtTop) => {
                 pages.want(Math.max(1, shownHead - last), shownHead - first);
                 setSight([Math.max(1, shownHead - last), shownHead - first]);
-                if (following && first > 0) {
-                  setHead(live);
-                  setFollowing(false);
-                }
+                if (!isAtTop) stop();
               }}
               row={(at) => {
                 const id = shownHead - at;
@@ -180,9 +208,13 @@ export default function Log() {
                 return (
                   <LogRow
                     id={id}
+                    at={at}
                     event={event}
                     chosen={chosen === id}
-                    choose={() => setChosen(chosen === id ? null : id)}
+                    choose={() => {
+                      stop();
+                      setChosen(chosen === id ? null : id);
+                    }}
                   />
                 );
               }}

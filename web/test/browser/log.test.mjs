@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { open } from "./support/browser.mjs";
+import { smallQuest } from "./support/scene.mjs";
 import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
 const EVENTS = 100_000;
@@ -99,5 +100,80 @@ test("types and times are filtered, and the strip leads into the past", async ()
   await page.getByRole("heading", { name: "No event matches these filters" }).waitFor();
   await page.getByRole("button", { name: /^Remove until/ }).click();
   await page.locator(`[data-event="${head}"]`).waitFor();
+  assert.deepEqual(page.troubles, []);
+});
+
+/** How many events the daemon says match, and of how many. */
+async function matchWords(query) {
+  const { count, head } = await daemon.get(`/api/events/count?${query}`);
+  const group = (n) => n.toLocaleString("en");
+  return `${group(count)} of ${group(head)} match`;
+}
+
+test("the daemon decides what matches: what agents of a quest say, and mail to an agent, appear as they come", async () => {
+  const quest = await smallQuest(daemon, "A shelf", { parts: "asks" });
+  const asked = await daemon.until((event) => event.type === "question_asked" && event.about.step?.quest === quest);
+  const page = await open(browser, daemon, { path: `/log?quest=${quest}` });
+  await page.locator(".log-row", { hasText: "signal_given" }).first().waitFor();
+  await daemon.post(`/api/questions/${asked.id}/answer`, { answer: "Oak" });
+  // What an agent says does not name its quest.
+  await page.locator(".log-row", { hasText: "assistant I know now." }).waitFor();
+  await daemon.until((event) => event.type === "quest_completed" && event.quest === quest);
+  await page.getByText(await matchWords(`quest=${quest}`), { exact: true }).waitFor();
+
+  const ann = (await daemon.post("/api/agents", { name: "ann" })).id;
+  const ben = (await daemon.post("/api/agents", { name: "ben" })).id;
+  await page.goto(`${daemon.url}/log?agent=${ann}`);
+  await page.locator(".log-row", { hasText: "agent_created" }).waitFor();
+  await daemon.post("/api/mail", { from: ben, to: ann, body: "For ann alone." });
+  await page.locator(".log-row", { hasText: "For ann alone." }).waitFor();
+  await page.getByText(await matchWords(`agent=${ann}`), { exact: true }).waitFor();
+  assert.deepEqual(page.troubles, []);
+});
+
+for (const [where, filter] of Object.entries({ "": "", " among matches": "&type=message_added" })) {
+  test(`what is new waits while somebody has scrolled away by a row${where}`, async () => {
+    const { id } = await daemon.post("/api/agents", { name: `gil-${filter.length}` });
+    const page = await open(browser, daemon, { path: `/log?${filter}` });
+    await page.getByRole("button", { name: "Following" }).waitFor();
+    await page.locator(".virtual [data-event]").nth(20).waitFor();
+    const say = (content) => daemon.post(`/api/agents/${id}/messages`, { kind: "user", content });
+    await say(`On top${where}.`);
+    await page.locator(".log-row", { hasText: `On top${where}.` }).waitFor();
+    await page.locator(".virtual").evaluate((it) => {
+      it.scrollTop = 45;
+    });
+    await page.getByRole("button", { name: "Follow", exact: true }).waitFor();
+    const row = page.locator(".virtual [data-event]").nth(5);
+    const [event, before] = [await row.getAttribute("data-event"), await row.boundingBox()];
+    await say(`Later${where}.`);
+    await page.getByRole("button", { name: /^\d+ new$/ }).waitFor();
+    assert.deepEqual(await page.locator(`.virtual [data-event="${event}"]`).boundingBox(), before, "nothing moves");
+    assert.equal(await page.locator(".log-row", { hasText: `Later${where}.` }).count(), 0);
+    await page.getByRole("button", { name: /^\d+ new$/ }).click();
+    await page.locator(".log-row", { hasText: `Later${where}.` }).waitFor();
+    await page.getByRole("button", { name: "Following" }).waitFor();
+    // An event that is read stays where it is, too.
+    await page.locator(".log-row", { hasText: `Later${where}.` }).click();
+    await page.getByRole("button", { name: "Follow", exact: true }).waitFor();
+    assert.deepEqual(page.troubles, []);
+  });
+}
+
+test("a quest and a step are filters by their names", async () => {
+  const page = await open(browser, daemon, { path: "/log" });
+  const type = async (words) => {
+    await page.getByLabel("Filter").fill(words);
+    await page.getByLabel("Filter").press("Enter");
+  };
+  const quest = await smallQuest(daemon, "A table", { parts: "one" });
+  await daemon.until((event) => event.type === "quest_completed" && event.quest === quest);
+  await type("a table");
+  await page.waitForURL(`${daemon.url}/log?quest=${quest}`);
+  await type("errors");
+  await page.waitForURL(`${daemon.url}/log?quest=${quest}&step=errors`);
+  await page.locator(".log-row", { hasText: "step_completed" }).waitFor();
+  const first = page.locator(".virtual [role=row]").first();
+  assert.equal(await first.getAttribute("aria-rowindex"), "2", "the head of the table is its first row");
   assert.deepEqual(page.troubles, []);
 });
