@@ -1,7 +1,8 @@
 // Words that were typed and not sent. They survive a reload, and leave when they were sent.
 import { useState } from "preact/hooks";
 
-function read(key: string): string {
+/** What was typed and not sent, if there is something. */
+export function read(key: string): string {
   try {
     return localStorage.getItem(`draft:${key}`) ?? "";
   } catch {

@@ -8,17 +8,29 @@ import type { Need } from "../store/needs";
 import { store, useTopics } from "../store/store";
 import { Glyph } from "./glyph";
 import { SEND } from "./key_names";
-import { nameOf, questName } from "./names";
+import { nameOf, questName, whereOf } from "./names";
+import { isRed } from "./steps";
 import { Age, Ago } from "./time";
 import { capital, ceiling, firstLine, group, literal, money, plain, span } from "./words";
 
 /** With a field, the words that are typed there follow `before` in the answer. */
-type Choice = { words: string; answer?: string; danger?: boolean; field?: string; before?: string; href?: string };
+interface Choice {
+  words: string;
+  answer?: string;
+  /** The agent itself offers it. */
+  offered?: boolean;
+  danger?: boolean;
+  field?: string;
+  before?: string;
+  href?: string;
+}
 
 /** How long an answer waits before it is sent again: the stream may be the last to notice that the daemon has gone. */
 const AGAIN_MS = 500;
 /** Questions that this tab answers or has answered. */
 const mine = new Set<number>();
+/** Whether this tab answers or has answered a question. */
+export const isMine = (question: QuestionView) => mine.has(question.id);
 /** How much of a tool's input is shown. The conversation has all of it. */
 const SHOWN_INPUT = 2000;
 
@@ -263,9 +275,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
   };
   const isOpen = field !== null;
   const tool = entry && [...entry.tools.values()][0];
-  const where = [entry?.view.assignment?.step, question.quest ? questName(question.quest) : "on its own"]
-    .filter(Boolean)
-    .join(" · ");
+  const where = [whereOf(question.agent), question.quest && questName(question.quest)].filter(Boolean).join(" · ");
 
   return (
     <article
@@ -273,6 +283,7 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
       aria-labelledby={id}
       data-need={`q${question.id}`}
       data-mover={question.agent}
+      data-agent={question.agent}
     >
       <Glyph as="you" />
       <div>
@@ -361,7 +372,8 @@ function Question({ question, first }: { question: QuestionView; first: boolean 
             </button>
           )}
           {choices.map((choice, at) => {
-            const look = `btn ${at === 0 && !isOpen && !open ? "line" : "quiet"}${choice.danger ? " danger" : ""}`;
+            const leads = choice.offered || (at === 0 && !isOpen && !open);
+            const look = `btn ${leads ? "line" : "quiet"}${choice.danger ? " danger" : ""}${choice.offered ? " is-offered" : ""}`;
             if (choice.href)
               return (
                 <a class={look} href={choice.href}>
@@ -401,7 +413,7 @@ function FailedStep({ need }: { need: Extract<Need, { kind: "failed" }> }) {
         : ` ${need.blocks} steps are blocked by it.`;
   const why = firstLine(step.doing ?? "It failed");
   return (
-    <article class="ask" data-need={need.key} aria-label={`${step.id} failed`}>
+    <article class="ask" data-need={need.key} data-quest={quest} data-step={step.id} aria-label={`${step.id} failed`}>
       <Glyph as="failed" />
       <div>
         <header class="title">
@@ -426,16 +438,13 @@ function FailedStep({ need }: { need: Extract<Need, { kind: "failed" }> }) {
             {sent.state === "sending" ? "Sending …" : "Retry step"}
           </button>
           <a class="btn quiet" href={to.quest(quest, step.id)}>
-            See what happened
+            {isRed(step) ? "See what the ward said" : "See what happened"}
           </a>
         </div>
       </div>
     </article>
   );
 }
-
-/** How long an answer stays where it was given. */
-const ANSWERED_MS = 8000;
 
 interface AnsweredProps {
   question: QuestionView;
@@ -452,14 +461,7 @@ export function Answered(props: AnsweredProps) {
   return <AnsweredHere {...props} />;
 }
 
-/** It leaves by itself. */
-function AnsweredHere({ question, answer, event, at }: AnsweredProps) {
-  const [here, setHere] = useState(store.now() - at < ANSWERED_MS);
-  useEffect(() => {
-    const timer = setTimeout(() => setHere(false), ANSWERED_MS);
-    return () => clearTimeout(timer);
-  }, []);
-  if (!here) return null;
+function AnsweredHere({ question, answer, event }: AnsweredProps) {
   return (
     <article class="ask is-answered">
       <Glyph as="done" word="answered" />
@@ -479,6 +481,32 @@ function AnsweredHere({ question, answer, event, at }: AnsweredProps) {
             {group(event)}
           </a>{" "}
           · it goes on in the same conversation
+        </p>
+      </div>
+    </article>
+  );
+}
+
+/** Nobody needs an answer any more: its agent was stopped, or the step goes on. */
+export function NoLonger({ need }: { need: Need }) {
+  return (
+    <article class="ask is-answered">
+      <Glyph as="done" word="settled" />
+      <div>
+        <header class="title">
+          {need.kind === "question" ? (
+            <a class="who cut" href={to.agent(need.question.agent)}>
+              {nameOf(need.question.agent)}
+            </a>
+          ) : (
+            <a class="who cut" href={to.quest(need.quest, need.step.id)}>
+              {need.step.id}
+            </a>
+          )}
+          <time>now</time>
+        </header>
+        <p class="question muted">
+          {need.kind === "question" ? "It needs no answer any more" : "It does not wait for you any more"}
         </p>
       </div>
     </article>

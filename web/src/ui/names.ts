@@ -16,21 +16,26 @@ export function nameOf(id: string): string {
 export function besides(id: string): string | null {
   const entry = store.agent(id);
   if (!entry?.view.name || !store.state) return null;
-  for (const other of store.state.agents.values()) {
-    if (other.view.id !== id && other.view.name === entry.view.name)
-      return entry.view.assignment?.step ?? id.slice(0, 4);
+  const step = entry.view.assignment?.step;
+  let besides: string | null = null;
+  for (const { view } of store.state.agents.values()) {
+    if (view.id === id || view.name !== entry.view.name) continue;
+    // A step tells them apart, unless both work on it.
+    if (!step || view.assignment?.step === step) return id.slice(0, 4);
+    besides = step;
   }
-  return null;
+  return besides;
 }
 
 export function questName(id: string): string {
   return store.state?.quests.get(id)?.request ?? id.slice(0, 6);
 }
 
-/** Where an agent belongs: its step, or nowhere. */
+/** Where an agent belongs: its step, or nowhere, with what tells it from another of its name. */
 export function whereOf(id: string): string {
-  const assignment = store.agent(id)?.view.assignment;
-  return assignment ? assignment.step : "on its own";
+  const step = store.agent(id)?.view.assignment?.step ?? "on its own";
+  const also = besides(id);
+  return also && also !== step ? `${step} · ${also}` : step;
 }
 
 export function projectName(): string {

@@ -8,11 +8,11 @@ import { go, to } from "../app/router";
 import { type Need, needs } from "../store/needs";
 import type { AgentEntry, State } from "../store/state";
 import { store, useTopics } from "../store/store";
-import { Answered, Ask, takesWords } from "../ui/ask";
 import { ChangedLines } from "../ui/changed_lines";
 import { Glyph, standingOf } from "../ui/glyph";
 import { useMoves } from "../ui/moves";
 import { nameOf, whereOf } from "../ui/names";
+import { NeedsList } from "../ui/needs_list";
 import { titled } from "../ui/roles";
 import { signalWords } from "../ui/signal_words";
 import { isRed } from "../ui/steps";
@@ -21,6 +21,8 @@ import { Count, capital, ceiling, count, firstLine, money, plain, spanInWords, w
 
 /** How much of what is done is shown. */
 const DONE_ROWS = 12;
+/** Of what needs somebody it is enough to know that a hand is there. */
+const NOTHING_HELD: Done[] = [];
 
 interface Done {
   key: string;
@@ -36,8 +38,6 @@ export function Home() {
 function Columns({ state }: { state: State }) {
   const now = store.now();
   const waiting = needs(store);
-  // The oldest that takes words is open at once.
-  const toAnswer = waiting.find((need) => need.kind === "question" && takesWords(need.question));
   const asked = new Set([...state.questions.values()].map((question) => question.agent));
   const entries = [...state.agents.values()];
   const working = entries.filter(
@@ -49,6 +49,7 @@ function Columns({ state }: { state: State }) {
   const look = lastLook();
   const fresh = done.filter((it) => it.at > look);
   const hand = useHand(done);
+  const asking = useHand(NOTHING_HELD);
   // What is new does not push the rows down while a hand or the focus is among them.
   const late = hand.held ? done.filter((it) => hand.held?.get(it.key) !== it.at).length : 0;
   const shown = done.filter((it) => !hand.held || hand.held.get(it.key) === it.at).slice(0, DONE_ROWS);
@@ -80,18 +81,13 @@ function Columns({ state }: { state: State }) {
         <Nothing />
       ) : (
         <div class="cols">
-          <section aria-labelledby="needs-you">
+          <section aria-labelledby="needs-you" {...asking.on}>
             <div class="col-head">
               <h2 id="needs-you">Needs you</h2>
               <span class="n">{waiting.length || ""}</span>
               {waiting.length > 1 && <span class="more hide-small">oldest first</span>}
             </div>
-            {waiting.map((need) => (
-              <Ask key={need.key} need={need} first={need === toAnswer} />
-            ))}
-            {[...state.answered.values()].slice(-3).map((it) => (
-              <Answered key={it.event} {...it} />
-            ))}
+            <NeedsList state={state} held={asking.held !== null} />
             {waiting.length === 0 && <Quiet working={working.length} />}
           </section>
           <section aria-labelledby="working">
@@ -328,7 +324,7 @@ function doneOf(entries: AgentEntry[], asked: Set<string>): Done[] {
       key: line.id,
       at: line.changed,
       row: (isNew) => (
-        <a key={line.id} class={`row is-done${isNew ? " is-new" : ""}`} href={to.quest(line.id)}>
+        <a key={line.id} class={`row is-done${isNew ? " is-new" : ""}`} href={to.quest(line.id)} data-quest={line.id}>
           <Glyph as={complete ? "done" : "dead"} />
           <div>
             <div class="title">
@@ -362,7 +358,7 @@ function doneOf(entries: AgentEntry[], asked: Set<string>): Done[] {
       key: id,
       at: run.lastOutput,
       row: (isNew) => (
-        <a key={id} class={`row is-done${isNew ? " is-new" : ""}`} href={to.agent(id)} data-mover={id}>
+        <a key={id} class={`row is-done${isNew ? " is-new" : ""}`} href={to.agent(id)} data-agent={id} data-mover={id}>
           <Glyph
             as={well ? "done" : run.cause === "user_ended" || run.cause === "killed" ? "resting" : "failed"}
             word={well ? "done" : "ended"}
@@ -379,6 +375,7 @@ function doneOf(entries: AgentEntry[], asked: Set<string>): Done[] {
           </div>
           <div class="aside num">
             <div>{money(entry.spent.cost)}</div>
+            <div>{entry.view.assignment && <StepLines assignment={entry.view.assignment} stamp={0} />}</div>
           </div>
         </a>
       ),
