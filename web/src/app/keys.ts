@@ -1,5 +1,6 @@
 // Keys: one letter each, outside fields. Everything that a key does, a button and the palette do as well.
 import { useEffect } from "preact/hooks";
+import { actionsOn } from "./chosen";
 import { openDialog } from "./dialogs";
 import { palette } from "./palette_state";
 import { go, place } from "./router";
@@ -139,7 +140,7 @@ export function listenKeys(): void {
     }
     goSince = Number.NEGATIVE_INFINITY;
     const named = event.shiftKey && key !== "?" && key !== "#" ? `⇧${key}` : key;
-    const action = [...ofView, ...ANYWHERE].find((it) => it.key === named);
+    const action = [...ofView, ...actionsOn(document.activeElement), ...ANYWHERE].find((it) => it.key === named);
     if (key === "G" && !event.shiftKey) goSince = event.timeStamp;
     else if (key === "J") step(1);
     else if (key === "K") step(-1);

@@ -1,13 +1,16 @@
 // Find or do anything: one field, one list.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, type Problem } from "../api/client";
+import { api } from "../api/client";
 import { store } from "../store/store";
 import { Glyph, standingOf, standingOfStep } from "../ui/glyph";
 import { Icon } from "../ui/icon";
-import { nameOf, questName } from "../ui/names";
-import { forkDialog, notify, openDialog } from "./dialogs";
-import { ANYWHERE, actionsHere, focusSoon } from "./keys";
+import { BESIDE } from "../ui/key_names";
+import { besides, nameOf, questName } from "../ui/names";
+import { group as grouped } from "../ui/words";
+import { actionsOn, buttonsHere, ofAgent } from "./chosen";
+import { openDialog } from "./dialogs";
+import { type Action, ANYWHERE, actionsHere } from "./keys";
 import { palette } from "./palette_state";
 import { go, to } from "./router";
 import { switchTheme } from "./shell";
@@ -19,12 +22,50 @@ interface Choice {
   more?: string;
   key?: string;
   sign: ComponentChildren;
+  /** Where it leads, for those who want to have it in a tab of its own. */
+  path?: string;
   act: () => void;
 }
 
 const SHOWN = 6;
+/** How many buttons of the view are shown, and how many of those that fit what is typed. */
+const BUTTONS = 8;
+const FITTING = 20;
+/** How long somebody types before events are counted: the daemon reads the log for it. */
+const TYPING_MS = 300;
+/** The longest words that are looked for, in bytes, as the daemon has it. */
+const MAX_WORDS_BYTES = 256;
 
-function choices(text: string): Choice[] {
+/** How many events have some words in them. */
+interface Matching {
+  word: string;
+  count: number;
+  whole: boolean;
+}
+
+function useMatching(text: string): Matching | null {
+  const [matching, setMatching] = useState<Matching | null>(null);
+  const word = text.trim();
+  useEffect(() => {
+    if (word === "" || new TextEncoder().encode(word).length > MAX_WORDS_BYTES) return;
+    let isWanted = true;
+    const timer = setTimeout(() => {
+      api.countEvents({ words: word }, 0).then(
+        ({ count, upto, head }) => isWanted && setMatching({ word, count, whole: upto >= head }),
+        () => {},
+      );
+    }, TYPING_MS);
+    return () => {
+      isWanted = false;
+      clearTimeout(timer);
+    };
+  }, [word]);
+  return matching?.word === word ? matching : null;
+}
+
+const goTo = (path: string) => ({ group: "Go to", path, act: () => go(path) });
+
+function choices(text: string, from: Element | null, matching: Matching | null): Choice[] {
   const word = text.trim().toLowerCase();
   const has = (name: string) => word === "" || name.toLowerCase().includes(word);
   const found: Choice[] = [];
@@ -34,14 +75,14 @@ function choices(text: string): Choice[] {
   const shown = [...busy, ...agents.filter((it) => !busy.includes(it))].slice(0, word === "" ? 4 : SHOWN);
   for (const entry of shown) {
     const { id } = entry.view;
+    const doing = entry.doing
+      ? `${entry.doing.tool ?? ""} ${entry.doing.text}`.trim()
+      : (entry.view.assignment?.step ?? entry.activity);
     found.push({
-      group: "Go to",
+      ...goTo(to.agent(id)),
       words: nameOf(id),
-      more: entry.doing
-        ? `${entry.doing.tool ?? ""} ${entry.doing.text}`.trim()
-        : (entry.view.assignment?.step ?? entry.activity),
+      more: [besides(id), doing].filter(Boolean).join(" · "),
       sign: <Glyph as={standingOf(entry.activity)} silent />,
-      act: () => go(to.agent(id)),
     });
   }
   for (const line of [...(store.state?.quests.values() ?? [])]
@@ -49,11 +90,10 @@ function choices(text: string): Choice[] {
     .filter((it) => has(it.request))
     .slice(0, 4)) {
     found.push({
-      group: "Go to",
+      ...goTo(to.quest(line.id)),
       words: line.request,
       more: `quest · ${line.state}`,
       sign: <Icon name="quests" />,
-      act: () => go(to.quest(line.id)),
     });
   }
   if (word !== "") {
@@ -61,77 +101,57 @@ function choices(text: string): Choice[] {
       for (const step of store.quest(line.id)?.steps ?? []) {
         if (!step.id.includes(word) || found.length > 12) continue;
         found.push({
-          group: "Go to",
+          ...goTo(to.quest(line.id, step.id)),
           words: `step ${step.id}`,
           more: questName(line.id),
           sign: <Glyph as={standingOfStep(step.status)} silent />,
-          act: () => go(to.quest(line.id, step.id)),
         });
       }
     }
     found.push({
-      group: "Go to",
+      ...goTo(`/log?words=${encodeURIComponent(text.trim())}`),
       words: `events with “${text.trim()}” in them`,
+      ...(matching ? { more: `${grouped(matching.count)}${matching.whole ? "" : " or more"}` } : {}),
       sign: <Icon name="log" />,
-      act: () => go(`/log?words=${encodeURIComponent(text.trim())}`),
     });
   }
   for (const view of VIEWS.filter((it) => has(it.name))) {
     found.push({
-      group: "Go to",
+      ...goTo(view.path),
       words: view.name,
       key: `G ${view.key}`,
       sign: <Icon name={view.icon} />,
-      act: () => go(view.path),
     });
   }
-  for (const { words, key, act } of actionsHere().filter((it) => has(it.words)))
+  const offer = (group: string, actions: Action[]) => {
+    for (const { words, key, act } of actions)
+      found.push({ group, words, ...(key ? { key } : {}), sign: <Icon name="right" />, act: () => void act() });
+  };
+  const here = actionsHere();
+  const chosen = actionsOn(from).filter((it) => !here.some((other) => other.key === it.key));
+  const known = [...here, ...chosen];
+  offer(
+    "Do here",
+    known.filter((it) => has(it.words)),
+  );
+  // Everything that a button does, by the same words.
+  const buttons = buttonsHere().filter(
+    ({ words, about }) =>
+      (has(words) || has(about)) &&
+      ![...known, ...ANYWHERE].some((it) => it.words.toLowerCase().startsWith(words.toLowerCase())),
+  );
+  for (const { words, about, act } of buttons.slice(0, word === "" ? BUTTONS : FITTING))
     found.push({
       group: "Do here",
       words,
-      ...(key ? { key } : {}),
+      ...(about && !words.includes(about) ? { more: about } : {}),
       sign: <Icon name="right" />,
-      act: () => void act(),
+      act,
     });
   const first = word === "" ? undefined : shown[0];
   if (first) {
-    const { id } = first.view;
-    const name = nameOf(id);
-    const group = `Do with ${name}`;
-    const deed = (it: Promise<unknown>) => void it.catch((problem: Problem) => notify(problem));
-    found.push({
-      group,
-      words: `Say something to ${name}`,
-      key: "S",
-      sign: <Icon name="mail" />,
-      act: () => {
-        go(to.agent(id));
-        focusSoon(() => document.getElementById("say"));
-      },
-    });
-    found.push({
-      group,
-      words: `Fork ${name} at its last message`,
-      key: "F",
-      sign: <Icon name="fork" />,
-      act: () => forkDialog(id, name, null),
-    });
-    if (first.activity === "working")
-      found.push({
-        group,
-        words: "Interrupt its turn",
-        key: "⇧I",
-        sign: <Icon name="close" />,
-        act: () => deed(api.interrupt(id)),
-      });
-    if (["working", "starting", "listening", "parked", "silent"].includes(first.activity))
-      found.push({
-        group,
-        words: `Stop ${name}`,
-        key: "X",
-        sign: <Icon name="close" />,
-        act: () => deed(api.stop(id)),
-      });
+    const doable = ofAgent(first.view.id).filter((it) => !known.some((other) => other.words === it.words));
+    offer(`Do with ${nameOf(first.view.id)}`, doable);
   }
   const anywhere: Choice[] = [
     ...ANYWHERE.map(({ key, words, act }) => ({
@@ -164,7 +184,9 @@ function Box({ text: first }: { text: string }) {
   const [text, setText] = useState(first);
   const [at, setAt] = useState(0);
   const box = useRef<HTMLDialogElement>(null);
-  const all = choices(text);
+  // What had the focus before the palette took it is what was chosen.
+  const [from] = useState(() => document.activeElement);
+  const all = choices(text, from, useMatching(text));
   const chosen = Math.min(at, all.length - 1);
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
@@ -175,9 +197,13 @@ function Box({ text: first }: { text: string }) {
     document.getElementById(`choice-${chosen}`)?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
   const close = () => palette.set(null);
-  const take = (choice: Choice | undefined) => {
+  const take = (choice: Choice | undefined, beside = false) => {
     if (!choice) return;
     close();
+    if (beside && choice.path) {
+      globalThis.open(choice.path, "_blank", "noopener");
+      return;
+    }
     // After the palette has given the focus back.
     setTimeout(choice.act, 0);
   };
@@ -194,7 +220,7 @@ function Box({ text: first }: { text: string }) {
       onKeyDown={(event) => {
         if (event.key === "ArrowDown") setAt(Math.min(all.length - 1, chosen + 1));
         else if (event.key === "ArrowUp") setAt(Math.max(0, chosen - 1));
-        else if (event.key === "Enter") take(all[chosen]);
+        else if (event.key === "Enter") take(all[chosen], event.metaKey || event.ctrlKey);
         else if (event.key === "Escape") close();
         else return;
         event.preventDefault();
@@ -233,7 +259,7 @@ function Box({ text: first }: { text: string }) {
                   tabIndex={-1}
                   aria-selected={index === chosen}
                   onMouseMove={() => setAt(index)}
-                  onClick={() => take(choice)}
+                  onClick={(event) => take(choice, event.metaKey || event.ctrlKey)}
                 >
                   {choice.sign}
                   <span class="cut">
@@ -256,6 +282,9 @@ function Box({ text: first }: { text: string }) {
         </span>
         <span>
           <kbd>↵</kbd> open
+        </span>
+        <span>
+          <kbd>{BESIDE}</kbd> open beside
         </span>
         <span>
           <kbd>?</kbd> all keys

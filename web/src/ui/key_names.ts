@@ -3,3 +3,4 @@ const isMac = typeof navigator !== "undefined" && /Mac|iP(hone|ad|od)/.test(navi
 
 export const FIND = isMac ? "⌘K" : "Ctrl K";
 export const SEND = isMac ? "⌘↵" : "Ctrl ↵";
+export const BESIDE = SEND;

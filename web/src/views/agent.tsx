@@ -35,10 +35,10 @@ export function AgentPage({ id }: { id: string }) {
   const entry = store.agent(id);
   const history = useHistory(entry ? id : null);
   const [missing, setMissing] = useState<Problem | null>(null);
-  const [why, setWhy] = useState(false);
-  const [changes, setChanges] = useState(false);
+  const { hash, query } = usePlace();
+  const [why, setWhy] = useState(query.get("show") === "why");
+  const [changes, setChanges] = useState(query.get("show") === "changes");
   const [facts, setFacts] = useState(false);
-  const { hash } = usePlace();
 
   const attempt = useAttempt(missing !== null);
   useEffect(() => {

@@ -225,7 +225,7 @@ function AgentRow({ id, mark, choose }: { id: string; mark: "A" | "B" | null; ch
   const dead = entry.view.state === "dead" || entry.view.state === "expired";
   const also = besides(id);
   return (
-    <li class={`${mark ? "is-marked" : ""}${dead ? " is-dead" : ""}`}>
+    <li class={`${mark ? "is-marked" : ""}${dead ? " is-dead" : ""}`} data-agent={id}>
       <button
         class="pick"
         type="button"

@@ -102,7 +102,12 @@ function QuestTable() {
                 <span class="n">{group.lines.length}</span>
               </div>
               {group.lines.map((line) => (
-                <a key={line.id} class={`row${group.name === "Over" ? " is-done" : ""}`} href={to.quest(line.id)}>
+                <a
+                  key={line.id}
+                  class={`row${group.name === "Over" ? " is-done" : ""}`}
+                  href={to.quest(line.id)}
+                  data-quest={line.id}
+                >
                   <Glyph as={standingOfQuest(line)} />
                   <div>
                     <div class="title">

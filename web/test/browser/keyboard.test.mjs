@@ -172,3 +172,88 @@ test("what buttons do here is in the palette, by the same words", async () => {
   await page.keyboard.press("Escape");
   assert.deepEqual(page.troubles, []);
 });
+
+test("the letters of an agent work on the row that J and K have chosen", async () => {
+  const page = await open(browser, daemon);
+  const choose = async (row) => {
+    await row.waitFor();
+    await row.focus();
+  };
+  const row = page.locator("a.row[data-agent]", { hasText: "weaver-table" });
+  await choose(row);
+  await page.keyboard.press("f");
+  await page.getByRole("dialog").getByRole("heading", { name: "Fork weaver-table" }).waitFor();
+  await page.keyboard.press("Escape");
+  await choose(row);
+  await page.keyboard.press("w");
+  await page.waitForURL(`${daemon.url}/agents/${who.table}?show=why`);
+  await page.locator(".why li").first().waitFor();
+  for (const [key, wanted] of [
+    ["d", `/agents/${who.table}?show=changes`],
+    ["l", `/log?agent=${who.table}`],
+    ["s", `/agents/${who.table}`],
+  ]) {
+    await show(page, "/");
+    await choose(row);
+    await page.keyboard.press(key);
+    await page.waitForURL(daemon.url + wanted);
+  }
+  await page.waitForFunction(() => document.activeElement?.id === "say");
+
+  await show(page, "/");
+  await choose(page.locator(".ask[data-agent]", { hasText: "slow-tests" }).getByRole("button").first());
+  await page.keyboard.press("l");
+  await page.waitForURL(`${daemon.url}/log?agent=${who.silent}`);
+  await show(page, "/quests");
+  await choose(page.locator(`a.row[data-quest="${who.quest}"]`));
+  await page.keyboard.press("p");
+  await page
+    .locator(`a.row[data-quest="${who.quest}"]`)
+    .getByText(/paused/)
+    .waitFor();
+  await page.keyboard.press("p");
+  await daemon.until((event) => event.type === "quest_resumed" && event.quest === who.quest);
+  // Without a chosen row a letter does nothing.
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("x");
+  await page.keyboard.press("f");
+  assert.equal(await page.getByRole("dialog").count(), 0);
+  assert.deepEqual(page.troubles, []);
+});
+
+test("every button of Home is in the palette, and does there what it does on its card", async () => {
+  const page = await open(browser, daemon);
+  const retry = page.locator(".ask", { hasText: "alerts" }).getByRole("button", { name: "Retry step" });
+  await retry.waitFor();
+  const words = await page
+    .locator("main button:visible")
+    .evaluateAll((all) => all.map((it) => it.getAttribute("aria-label") ?? it.firstChild.textContent.trim()));
+  assert.ok(words.includes("Approve plan") && words.some((it) => /^Wait .* more$/.test(it)), String(words));
+  await page.keyboard.press("Control+k");
+  for (const word of new Set(words)) {
+    await page.getByRole("combobox").fill(word);
+    await page.getByRole("option", { name: word }).first().waitFor();
+  }
+  // The chosen answer is given to the one that is named beside it.
+  await page.getByRole("combobox").fill("Retry step");
+  await page.getByRole("option", { name: /^Retry step\s*alerts/ }).click();
+  await daemon.until((event) => event.type === "step_queued" && event.quest === who.quest && event.step === "alerts");
+  assert.deepEqual(page.troubles, []);
+});
+
+test("the palette counts the events with some words, and opens a place in a tab of its own", async () => {
+  const page = await open(browser, daemon);
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill("redis-cli");
+  const { count } = await daemon.get("/api/events/count?words=redis-cli");
+  assert.ok(count > 0);
+  const option = page.getByRole("option", { name: new RegExp(`^events with “redis-cli” in them ${count}\\b`) });
+  await option.waitFor();
+  const [second] = await Promise.all([
+    page.context().waitForEvent("page"),
+    option.click({ modifiers: ["ControlOrMeta"] }),
+  ]);
+  await second.waitForURL(`${daemon.url}/log?words=redis-cli`);
+  assert.equal(page.url(), `${daemon.url}/`);
+  assert.deepEqual(page.troubles, []);
+});
