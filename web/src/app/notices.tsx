@@ -7,8 +7,10 @@ import { nameOf, projectName } from "../ui/names";
 import { remember, remembered } from "./drafts";
 import { go, to } from "./router";
 
-/** What comes within this time is announced together. */
+/** What comes within this time is announced together: a later one takes the place of the notice before it. */
 const GATHER_MS = 10_000;
+/** What is settled within a moment is not announced at all. */
+const SETTLE_MS = 1000;
 const ASKED = "asked-to-notify";
 
 /** What is announced: a need, or mail to the human. */
@@ -20,6 +22,8 @@ const shown = new Map<Notification, Set<string>>();
 let looked = false;
 let gathering: ReturnType<typeof setTimeout> | undefined;
 let fresh: News[] = [];
+/** The last notice, and what it tells. */
+let last: { notice: Notification; news: News[]; at: number } | null = null;
 
 function newsOf(need: Need): News {
   if (need.kind === "failed")
@@ -41,8 +45,18 @@ function news(): News[] {
     body: projectName(),
     path: `/mail/${from}`,
   }));
-  return [...needs(store).map(newsOf), ...mail];
+  return [...needs(store).filter(isStuck).map(newsOf), ...mail];
 }
+
+/** A failed step is announced when its quest has nothing else to do. A question waits for its answer in any case. */
+function isStuck(need: Need): boolean {
+  if (need.kind !== "failed") return true;
+  const steps = store.quest(need.quest)?.steps ?? [];
+  return !steps.some((step) => GOES_ON.has(step.status));
+}
+
+/** A step that goes on by itself. */
+const GOES_ON: ReadonlySet<string> = new Set(["queued", "running", "waiting_for_role", "parked"]);
 
 function look(): void {
   if (!store.state) return;
@@ -64,21 +78,24 @@ function look(): void {
     if (!first || document.hidden) fresh.push(it);
   }
   if (fresh.length === 0 || gathering) return;
-  gathering = setTimeout(
-    () => {
-      gathering = undefined;
-      const still = new Set(news().map((it) => it.key));
-      const wanted = fresh.filter((it) => still.has(it.key));
-      fresh = [];
-      if (wanted.length > 0) announce(wanted);
-    },
-    document.hidden ? GATHER_MS / 10 : GATHER_MS,
-  );
+  gathering = setTimeout(() => {
+    gathering = undefined;
+    const still = new Set(news().map((it) => it.key));
+    const before = last && Date.now() - last.at < GATHER_MS && shown.has(last.notice) ? last.news : [];
+    const wanted = fresh.filter((it) => still.has(it.key));
+    fresh = [];
+    if (wanted.length > 0) announce([...before.filter((it) => still.has(it.key)), ...wanted]);
+  }, SETTLE_MS);
 }
 
 function announce(wanted: News[]): void {
   if (!document.hidden || typeof Notification === "undefined" || Notification.permission !== "granted") return;
   const one = wanted.length === 1 ? wanted[0] : undefined;
+  // It tells of them, too.
+  if (last && wanted.some((it) => last?.news.includes(it))) {
+    last.notice.close();
+    shown.delete(last.notice);
+  }
   const notice = new Notification(one?.title ?? `${wanted.length} need you`, {
     body: one?.body ?? projectName(),
     tag: one?.key ?? "several",
@@ -90,6 +107,7 @@ function announce(wanted: News[]): void {
     notice.close();
   };
   shown.set(notice, new Set(wanted.map((it) => it.key)));
+  last = { notice, news: wanted, at: Date.now() };
 }
 
 export function watchNeeds(): void {

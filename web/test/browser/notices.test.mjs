@@ -63,3 +63,39 @@ test("a question and mail are announced once, and leave when they are settled; w
   assert.deepEqual(await notices(refused), []);
   assert.deepEqual(page.troubles, []);
 });
+
+test("needs that come soon after each other are one notice, and a failed step waits until its quest can do nothing else", async () => {
+  const page = await hiddenPage("granted");
+  const [kim, lea] = await Promise.all(
+    ["kim", "lea"].map(async (name) => (await daemon.post("/api/agents", { name })).id),
+  );
+  await daemon.post("/api/mail", { from: kim, to: "human", body: "First." });
+  await page.waitForFunction(() => globalThis.notices.length === 1);
+  await daemon.post("/api/mail", { from: lea, to: "human", body: "Second." });
+  await page.waitForFunction(() => globalThis.notices.length === 2);
+  assert.deepEqual(await notices(page), ["kim wrote to you, closed", "2 need you"]);
+  for (const { id } of (await daemon.get("/api/mail/human")).mail)
+    await daemon.post("/api/mail/human/read", { mail: id });
+  await page.waitForFunction(() => !globalThis.notices[1].open);
+
+  // One step fails while the other goes on; nothing is announced until that one has ended, too.
+  const quest = await smallQuest(daemon, "Half of it fails", { parts: "halves" });
+  const hand = await daemon.until(
+    (event) => event.type === "step_begun" && event.quest === quest && event.step === "goes-on",
+  );
+  const failed = await daemon.until((event) => event.type === "step_failed" && event.quest === quest);
+  await titled(page, "1 needs you · parcel-api");
+  // What comes later is announced, and tells of nothing else.
+  await daemon.post("/api/mail", { from: kim, to: "human", body: "Third." });
+  await page.waitForFunction(() => globalThis.notices.length === 3);
+  assert.equal((await notices(page))[2], "kim wrote to you");
+  await daemon.post(`/api/agents/${hand.agent}/say`, { text: "Go on." }).catch(() => {});
+  await daemon.post(`/api/agents/${hand.agent}/stop`).catch(() => {});
+  await page.waitForFunction(() => globalThis.notices.length > 3, null, { timeout: 30_000 });
+  assert.ok(
+    (await notices(page)).slice(3).some((it) => it.includes("failed") || it.includes("need")),
+    failed.step,
+  );
+  await daemon.post(`/api/quests/${quest}/abandon`);
+  assert.deepEqual(page.troubles, []);
+});

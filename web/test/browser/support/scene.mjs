@@ -155,6 +155,19 @@ const WAYS = {
   one: {
     pathseeker: [mcp("plan-steps", { steps: [{ id: "errors", name: "One type for all" }] }), complete("One step.")],
   },
+  halves: {
+    pathseeker: [
+      mcp("plan-steps", {
+        steps: [
+          { id: "fails", name: "It fails" },
+          { id: "goes-on", name: "It goes on" },
+        ],
+      }),
+      complete("Two steps."),
+    ],
+    "fails.codeweaver": [write("fails.bad", "x\n"), complete("I think it is done.")],
+    "goes-on.codeweaver": [text("I go on."), hang],
+  },
   fails: { "errors.codeweaver": [write("errors.bad", "x\n"), complete("I think it is done.")] },
 };
 
