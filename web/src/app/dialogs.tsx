@@ -1,4 +1,4 @@
-// Dialogs: what begins something, and the deeds that ask first. Only killing and abandoning do.
+// Dialogs: what begins something, and the deeds that ask first. Only killing and abandoning do, and what cannot go on without a choice.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, drawId, type Problem } from "../api/client";
 import { store } from "../store/store";
@@ -14,7 +14,7 @@ interface Confirm {
   title: string;
   words: string;
   keep: string;
-  choices: { words: string; quiet?: boolean; act: () => Promise<unknown> }[];
+  choices: { words: string; quiet?: boolean; calm?: boolean; act: () => Promise<unknown> }[];
 }
 
 interface Prompt {
@@ -148,7 +148,7 @@ function Inside({ open, ...parts }: { open: NonNullable<Dialog> } & Parts) {
             </button>
             {open.choices.map((choice) => (
               <button
-                class={`btn ${choice.quiet ? "danger" : "kills"}`}
+                class={`btn ${choice.calm ? "line" : choice.quiet ? "danger" : "kills"}`}
                 key={choice.words}
                 type="button"
                 disabled={parts.sending}

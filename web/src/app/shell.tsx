@@ -11,6 +11,7 @@ import { nameOf, projectName } from "../ui/names";
 import { isPlanned } from "../ui/steps";
 import { useClock } from "../ui/time";
 import { clockSeconds, group, plain } from "../ui/words";
+import { confirm } from "./dialogs";
 import { remember } from "./drafts";
 import { palette } from "./palette_state";
 import { ProjectButton, Projects } from "./projects";
@@ -189,7 +190,10 @@ function Foot() {
   useTopics("log", "connection");
   const away = useAway();
   const counters = store.feed?.counters;
-  const lost = counters && counters.filled > 0 && import.meta.env.DEV ? ` · ${counters.filled} filled` : "";
+  const lost =
+    counters && import.meta.env.DEV && counters.filled + counters.doubled > 0
+      ? ` · ${counters.filled} filled, ${counters.doubled} doubled`
+      : "";
   return (
     <div class="side-foot">
       <span class={`live${away ? " is-off" : ""}`} aria-hidden="true" />
@@ -219,6 +223,9 @@ function Banner() {
           <b>The store is in trouble: {plain(trouble).replace(/\.$/, "")}.</b> Nothing new is taken on until that is
           mended. Nothing that was acknowledged is lost.
         </span>
+        <button class="btn line small-btn" type="button" onClick={() => tellWhatToDo(trouble)}>
+          What to do
+        </button>
       </div>
     );
   }
@@ -236,6 +243,16 @@ function Banner() {
       </button>
     </div>
   );
+}
+
+/** The daemon tries again by itself, so that nothing is left to do here when the cause is gone. */
+function tellWhatToDo(trouble: string): void {
+  confirm({
+    title: "What to do",
+    words: `The store says: ${plain(trouble).replace(/\.$/, "")}. Remove the cause: make room on the disk, or bring the database back. The daemon tries again by itself, and goes on as soon as it can write; agents that run lose nothing meanwhile. In the terminal, “hatchery doctor” looks at the store and at the disk.`,
+    keep: "Close",
+    choices: [],
+  });
 }
 
 function sayNext(): string {

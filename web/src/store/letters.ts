@@ -4,9 +4,12 @@ import { api, type Problem } from "../api/client";
 import type { EventObject, SeenMail } from "../api/types";
 import { store, useAttempt } from "./store";
 
+/** A mail, and when it was read, if the event of that was seen. */
+export type Letter = SeenMail & { readAt?: number };
+
 export interface Letters {
   /** By the id of their event, the oldest first. */
-  mail: SeenMail[];
+  mail: Letter[];
   /** There is a part of the log that was not looked at. */
   more: boolean;
 }
@@ -16,7 +19,7 @@ export interface Thread {
   key: string;
   /** Those who are written to from here: one agent, or the two that write to each other. */
   others: string[];
-  mail: SeenMail[];
+  mail: Letter[];
 }
 
 /** How far back each kind of mail was looked for. Nothing when all was seen. */
@@ -38,6 +41,7 @@ class Box {
   private readonly mail = new Map<number, SeenMail>();
   /** How far each mail has come, also for mail that is not here yet. */
   private readonly states = new Map<number, State>();
+  private readonly readAt = new Map<number, number>();
 
   take(letter: SeenMail): void {
     this.mail.set(letter.id, letter);
@@ -48,8 +52,10 @@ class Box {
     if (event.type === "mail_sent") {
       const { id, from, to, ts: sent, body } = event;
       this.take({ id, from, to, sent, body, state: "queued" });
-    } else if (event.type === "mail_read") this.reach(event.mail, "read");
-    else if (event.type === "mail_delivered") this.reach(event.mail, "delivered");
+    } else if (event.type === "mail_read") {
+      this.readAt.set(event.mail, event.ts);
+      this.reach(event.mail, "read");
+    } else if (event.type === "mail_delivered") this.reach(event.mail, "delivered");
     else return false;
     return true;
   }
@@ -64,9 +70,12 @@ class Box {
     return this.mail.has(id);
   }
 
-  list(): SeenMail[] {
+  list(): Letter[] {
     return [...this.mail.values()]
-      .map((letter) => ({ ...letter, state: this.states.get(letter.id) ?? letter.state }))
+      .map((letter) => {
+        const readAt = this.readAt.get(letter.id);
+        return { ...letter, state: this.states.get(letter.id) ?? letter.state, ...(readAt ? { readAt } : {}) };
+      })
       .sort((a, b) => a.id - b.id);
   }
 }
@@ -119,7 +128,7 @@ export function useLetters(): { letters: Letters | Problem | null; earlier: () =
 }
 
 /** Who writes to whom: the threads, the one with the newest mail first. */
-export function threadsOf(mail: SeenMail[]): Thread[] {
+export function threadsOf(mail: Letter[]): Thread[] {
   const threads = new Map<string, Thread>();
   for (const letter of mail) {
     const others = [letter.from, letter.to].filter((it) => it !== "human").sort();

@@ -9,6 +9,7 @@ import { questionWords } from "../ui/ask";
 import { Glyph, type Standing } from "../ui/glyph";
 import { Icon } from "../ui/icon";
 import { questName } from "../ui/names";
+import { ResumeBuild, rests } from "../ui/resume_build";
 import { Age, Ago } from "../ui/time";
 import { count, plain, plural, when } from "../ui/words";
 import { Loading } from "./home";
@@ -51,13 +52,14 @@ export default function Build() {
           <h1>{title(run, chunks)}</h1>
           <Subtitle state={state} />
         </div>
-        {text(run.questId) && (
-          <div class="actions right">
+        <div class="actions right">
+          {rests(run) && <ResumeBuild run={run} />}
+          {text(run.questId) && (
             <a class="btn line" href={`/quests/${encodeURIComponent(text(run.questId) ?? "")}`}>
               See the quest
             </a>
-          </div>
-        )}
+          )}
+        </div>
       </header>
       {chunks.length > 0 && (
         <ol class="chunks" aria-label="Chunks">

@@ -6,11 +6,11 @@ import { notify, prompt } from "../app/dialogs";
 import { useDraft } from "../app/drafts";
 import { useActions } from "../app/keys";
 import { go, to } from "../app/router";
-import { keyOf, type Thread, threadsOf, useLetters } from "../store/letters";
+import { keyOf, type Letter, type Thread, threadsOf, useLetters } from "../store/letters";
 import { store, useTopics } from "../store/store";
 import { Glyph } from "../ui/glyph";
 import { SEND } from "../ui/key_names";
-import { nameOf } from "../ui/names";
+import { besides, nameOf } from "../ui/names";
 import { Age, At } from "../ui/time";
 import { Count, firstLine, list, plain, plural } from "../ui/words";
 import { Loading } from "./home";
@@ -105,7 +105,8 @@ function ThreadRow({ thread, isOpen }: { thread: Thread; isOpen: boolean }) {
   // Of two agents, the one that wrote last stands in front.
   const lead = second && last ? last.from : first;
   const rest = thread.others.find((it) => it !== lead);
-  const where = rest ? `with ${nameOf(rest)}` : !last ? "new" : last.to === "human" ? "to you" : "from you";
+  const what = rest ? `with ${nameOf(rest)}` : !last ? "new" : last.to === "human" ? "to you" : "from you";
+  const where = [besides(lead), what].filter(Boolean).join(" · ");
   return (
     <a
       class={`row is-flat${waits > 0 ? " is-new" : ""}${isOpen ? " is-chosen" : ""}`}
@@ -142,6 +143,7 @@ function OneThread({ thread }: { thread: Thread }) {
               <a href={to.agent(other)} key={other}>
                 {nameOf(other)}
               </a>
+              {besides(other) && <span class="faint small"> {besides(other)}</span>}
             </>
           ))}
         </h2>
@@ -150,14 +152,14 @@ function OneThread({ thread }: { thread: Thread }) {
         </span>
       </div>
       {thread.mail.map((letter) => (
-        <Letter key={letter.id} letter={letter} />
+        <OneLetter key={letter.id} letter={letter} />
       ))}
       <Compose thread={thread} />
     </section>
   );
 }
 
-function Letter({ letter }: { letter: SeenMail }) {
+function OneLetter({ letter }: { letter: Letter }) {
   const words: Record<SeenMail["state"], string> = {
     queued: "waits to be read",
     delivered: "handed over",
@@ -178,7 +180,9 @@ function Letter({ letter }: { letter: SeenMail }) {
             <Glyph as="done" silent /> Mark as read
           </button>
         ) : (
-          <span class="push">{words[letter.state]}</span>
+          <span class="push">
+            {words[letter.state]} {letter.state === "read" && letter.readAt && <At at={letter.readAt} />}
+          </span>
         )}
       </div>
       <div class="body prose said-by-you">{plain(letter.body)}</div>

@@ -44,6 +44,36 @@ test("a quest is begun on the page and goes through to its end", async () => {
   await whole(page, daemon);
 });
 
+test("an agent is begun on the page, from the palette", async () => {
+  const page = await open(browser, daemon);
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill("New agent");
+  await page.getByRole("option", { name: "New agent", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  assert.ok(await dialog.getByRole("button", { name: "Begin" }).isDisabled(), "it has nothing to do yet");
+  await dialog.getByLabel("What shall it do?").fill("Say hello.");
+  await dialog.getByLabel("Name").fill("nora");
+  await dialog.getByRole("button", { name: "Begin" }).click();
+  await page.getByRole("heading", { level: 1, name: "nora" }).waitFor();
+  await page.locator(".msg.is-human", { hasText: "Say hello." }).waitFor();
+  const { agents } = await daemon.get("/api/agents");
+  const { id } = agents.find((it) => it.name === "nora");
+  assert.equal(new URL(page.url()).pathname, `/agents/${id}`);
+  await daemon.until((event) => event.type === "run_ended" && event.agent === id);
+  // A name that is taken is refused in the dialog, and what was typed stays.
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox").fill("New agent");
+  await page.getByRole("option", { name: "New agent", exact: true }).click();
+  await dialog.getByLabel("What shall it do?").fill("Say hello again.");
+  await dialog.getByLabel("Name").fill("nora");
+  await dialog.getByRole("button", { name: "Begin" }).click();
+  await dialog.getByRole("alert").getByText("nora").waitFor();
+  assert.equal(await dialog.getByLabel("What shall it do?").inputValue(), "Say hello again.");
+  await page.keyboard.press("Escape");
+  page.troubles = page.troubles.filter((it) => !it.includes("409"));
+  await whole(page, daemon);
+});
+
 test("a question is answered in place; two tabs agree; a draft survives a reload", async () => {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await open(browser, daemon, { context });

@@ -46,6 +46,19 @@ test("an address that belongs to no view says so, and leads on", async () => {
   await heading("There is no such agent");
 });
 
+test("a store in trouble is told, with what to do", async () => {
+  const page = await open(browser, daemon);
+  await page.evaluate(() => {
+    globalThis.hatchery.connection = { ...globalThis.hatchery.connection, trouble: "the disk is full" };
+    globalThis.hatchery.touch("connection");
+  });
+  await page.getByText("The store is in trouble: the disk is full.").waitFor();
+  await page.getByRole("button", { name: "What to do" }).click();
+  await page.getByRole("dialog").getByText("The daemon tries again by itself").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+});
+
 test("long names, long words and a large quest keep their place", async () => {
   const long = await daemon.run(NAME, [{ text: `${WORD} ${"/a/long/path".repeat(30)}` }, hang], WORD);
   const script = daemon.script("big/codeweaver", [{ text: "I begin." }, hang]);

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { open } from "./support/browser.mjs";
 import { Daemon } from "./support/daemon.mjs";
+import { smallQuest } from "./support/scene.mjs";
 import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
 onEmptyProject();
@@ -71,6 +72,55 @@ test("Build shows checks and ideas as they come, and an idea can be dismissed", 
   daemon.write(".fctry/state.json", JSON.stringify({ buildRun: { runId: "r1", status: "running", chunks } }));
   await page.getByRole("heading", { level: 1, name: "Chunk 2 of 2" }).waitFor();
   await page.getByText("attempt 2").waitFor();
+  assert.deepEqual(page.troubles, []);
+});
+
+test("a build that rests is resumed, and what changed since then is decided first", async () => {
+  const page = await open(browser, daemon, { path: "/build" });
+  const chunks = [
+    { id: 1, name: "State schema", status: "completed" },
+    { id: 2, name: "Retry queue", status: "planned" },
+  ];
+  daemon.write(".fctry/state.json", JSON.stringify({ buildRun: { runId: "r2", status: "paused", chunks } }));
+  await page.getByRole("heading", { level: 1, name: "1 of 2 chunks done, paused" }).waitFor();
+  await page.getByRole("button", { name: "Resume build" }).click();
+  await page.getByRole("heading", { level: 1, name: "1 of 2 chunks done", exact: true }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Resume build" }).count(), 0);
+  assert.deepEqual(page.troubles, []);
+});
+
+test("cost is told by day, by quest, by agent and by model, in dollars and in tokens", async () => {
+  const cost = (usd) => ({ cost: { usd, input_tokens: 4000, output_tokens: 1000 } });
+  const own = await daemon.run("mina", [{ text: "One." }, cost(0.5)], "Begin.", { model: "large" });
+  await daemon.until((event) => event.type === "run_ended" && event.agent === own);
+  const quest = await smallQuest(daemon, "Typed errors", { parts: "one" });
+  await daemon.until((event) => event.type === "quest_completed" && event.quest === quest);
+  const page = await open(browser, daemon, { path: "/cost" });
+  const legend = (by, name) =>
+    page
+      .getByRole("region", { name: `By ${by}` })
+      .getByRole("listitem")
+      .filter({ hasText: name })
+      .last();
+  const { total, parts } = await daemon.get("/api/usage?days=14");
+  const dollars = (nanos) => `$${(nanos / 1e9).toFixed(2)}`;
+  const of = (fits) => dollars(parts.filter(fits).reduce((sum, it) => sum + it.spent.cost.nanodollars, 0));
+  await page.getByRole("heading", { level: 1, name: `${dollars(total.cost.nanodollars)} today` }).waitFor();
+  await page.getByRole("img", { name: `Dollars by day. Today ${dollars(total.cost.nanodollars)}` }).waitFor();
+  await legend("quest", "Typed errors")
+    .getByText(of((it) => it.quest === quest))
+    .waitFor();
+  await legend("quest", "agents on their own").getByText("$0.50").waitFor();
+  await page.getByRole("button", { name: "Agent" }).click();
+  await legend("agent", "mina").getByText("$0.50").waitFor();
+  await page.getByRole("button", { name: "Model" }).click();
+  await legend("model", "large").getByText("$0.50").waitFor();
+  await page.getByRole("button", { name: "Tokens" }).click();
+  await legend("model", "large").getByText("5k", { exact: true }).waitFor();
+  await page
+    .getByRole("row", { name: /^mina on its own large/ })
+    .getByText("$0.50")
+    .waitFor();
   assert.deepEqual(page.troubles, []);
 });
 
