@@ -36,13 +36,33 @@ async function show(page, path) {
   if (path.includes("/quests/")) await page.locator(".graph:not(.is-list)").waitFor();
 }
 
+/** The pictures of the README and of docs/page. */
+const PICTURES = new Set([
+  ...["home", "quest", "agents", "agent", "seats", "build", "mail", "log", "cost", "palette"].map(
+    (it) => `${it}-light`,
+  ),
+  "home-dark",
+  "home-380",
+  "quest-380",
+  "agent-380",
+]);
+
+/** Who was asked once is not asked again: a picture of Home shows what is there each day. */
+async function forPictures(page) {
+  if (SHOTS) await page.evaluate(() => localStorage.setItem("asked-to-notify", "no"));
+}
+
 async function shoot(page, name) {
-  if (SHOTS) await page.screenshot({ path: `${SHOTS}/${name}.jpg`, type: "jpeg", quality: 78 });
+  if (!SHOTS || !PICTURES.has(name)) return;
+  // A conversation is opened at its end; its picture begins with its title.
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.screenshot({ path: `${SHOTS}/${name}.jpg`, type: "jpeg", quality: 78 });
 }
 
 for (const theme of ["light", "dark"]) {
   test(`no view has a serious fault of accessibility, ${theme}`, async () => {
     const page = await open(browser, daemon, { theme });
+    await forPictures(page);
     const faults = [];
     for (const [name, path] of Object.entries(views)) {
       await show(page, path);
@@ -102,6 +122,7 @@ async function serious(page, name) {
 
 test("at 380 px nothing scrolls sideways, and targets are large enough", async () => {
   const page = await open(browser, daemon, { width: 380, height: 820 });
+  await forPictures(page);
   const faults = [];
   for (const [name, path] of Object.entries(views)) {
     await page.goto(daemon.url + path);

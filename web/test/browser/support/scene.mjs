@@ -195,8 +195,8 @@ export async function emptyProject() {
 }
 
 const SEATED = [
-  ["Lyra", "Violet Heaven", "I read before I write, and say what I am not sure of. I like small changes."],
-  ["Kael", "Tidewater", "I look for what breaks. I ask for the test first."],
+  ["Lyra", "Tidewater", "I read before I write, and say what I am not sure of. I like small changes."],
+  ["Kael", "Violet Heaven", "I look for what breaks. I ask for the test first."],
   ["Wren", "Clay Morning", "I write down what others decide, so that nobody has to ask twice."],
 ];
 
