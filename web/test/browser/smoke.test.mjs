@@ -65,7 +65,7 @@ test("one can be tried without an account, before there is anything else", async
 test("an agent appears while it works, and rests under Done", async () => {
   const page = await open(browser, daemon);
   const agent = await daemon.run("ida", [{ text: "I look at <b>it</b>." }, hang]);
-  const row = page.locator(`[data-agent="${agent}"]`);
+  const row = page.locator(`[aria-labelledby="working"] [data-agent="${agent}"]`);
   await row.waitFor();
   await page.getByText("I look at <b>it</b>.").waitFor();
   await daemon.post(`/api/agents/${agent}/stop`);
