@@ -19,11 +19,11 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: AskCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum AskCommand {
     /// List the open questions, oldest first
     List {
         /// List the questions of all your projects whose daemons run
@@ -45,9 +45,9 @@ enum What {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match &args.what {
-        What::List { everywhere: true } => list_everywhere(context),
-        What::List { everywhere: false } => list(context),
-        What::Answer { question, answer, id } => {
+        AskCommand::List { everywhere: true } => list_everywhere(context),
+        AskCommand::List { everywhere: false } => list(context),
+        AskCommand::Answer { question, answer, id } => {
             let body = serde_json::json!({ "id": id, "answer": text_or_stdin(answer)? });
             accepted_once(context, &format!("/api/questions/{question}/answer"), body, |accepted| {
                 let more = match (accepted.event("question_answered"), accepted.has("permission_rule_added")) {

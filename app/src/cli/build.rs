@@ -22,11 +22,11 @@ const CLEARED: &str = "all chunks are built: the build run is completed, and cle
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: BuildCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum BuildCommand {
     /// Begin a build run with an approved plan
     Plan {
         /// The plan, as JSON: {"chunks":[{"name":"…","sections":["#alias"],"dependsOn":[1]}]}; `-` reads it from standard input
@@ -95,7 +95,7 @@ enum Outdated {
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let door = StatusDoor::of(&context.project);
     let change = match &args.what {
-        What::Plan { plan, fresh } => {
+        BuildCommand::Plan { plan, fresh } => {
             let plan: Json = text_or_stdin(plan)?.parse().map_err(|error: hatchery_core::status::EditError| {
                 Report::new(Code::Usage, &error).hint("the plan is a JSON object")
             })?;
@@ -104,11 +104,11 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             print_line(&run)?;
             return Ok(ExitCode::SUCCESS);
         }
-        What::Show => {
+        BuildCommand::Show => {
             show(context, &door.state()?)?;
             return Ok(ExitCode::SUCCESS);
         }
-        What::Chunk { id, action } => {
+        BuildCommand::Chunk { id, action } => {
             let (chunk, action) = (*id, action.as_move());
             let fingerprints = Default::default();
             changed(&door, &StatusChange::MoveChunk { chunk, action, fingerprints, spec_version: None })?;
@@ -121,9 +121,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             }
             return Ok(ExitCode::SUCCESS);
         }
-        What::Resume { choose, rebuild, changed } => return resume(context, &door, *choose, rebuild, *changed),
-        What::Pause => StatusChange::PauseBuild {},
-        What::Clear => StatusChange::ClearBuild {},
+        BuildCommand::Resume { choose, rebuild, changed } => return resume(context, &door, *choose, rebuild, *changed),
+        BuildCommand::Pause => StatusChange::PauseBuild {},
+        BuildCommand::Clear => StatusChange::ClearBuild {},
     };
     changed(&door, &change)?;
     Ok(ExitCode::SUCCESS)

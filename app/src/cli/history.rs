@@ -18,7 +18,7 @@ use std::process::ExitCode;
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub struct Args {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<HistoryCommand>,
 
     /// The agent: an id, the beginning of one, or a name
     #[arg(allow_hyphen_values = true, value_parser = reference)]
@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum HistoryCommand {
     /// Import histories from a file of JSON lines
     ///
     /// Each line is {"agent":{"id":…,"parent":…,"fork_message_id":…}} or
@@ -43,7 +43,7 @@ enum Command {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match (&args.command, &args.agent) {
-        (Some(Command::Import { file }), _) => import(context, file),
+        (Some(HistoryCommand::Import { file }), _) => import(context, file),
         (None, Some(agent)) => show(context, agent, args.full),
         (None, None) => Err(Report::new(crate::report::Code::Usage, "whose history?").hint("hatchery history AGENT")),
     }

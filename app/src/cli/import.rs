@@ -23,7 +23,7 @@ use std::process::ExitCode;
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<ImportCommand>,
 
     /// The file to read; `-` is standard input
     #[arg(required = true)]
@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum ImportCommand {
     /// Merge identity documents into the seats
     ///
     /// Reads documents that `hatchery export --identities` or another program has written, in today's form or an older one. The
@@ -45,7 +45,7 @@ enum What {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match (&args.what, &args.file) {
-        (Some(What::Identities { file }), _) => identities(context, file),
+        (Some(ImportCommand::Identities { file }), _) => identities(context, file),
         (None, Some(file)) => log(context, file),
         (None, None) => Err(Report::new(Code::Usage, "there is no file to import").hint("name one, or `-`")),
     }

@@ -16,11 +16,11 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: InboxCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum InboxCommand {
     /// Add an idea, and print its id
     Add {
         /// The idea, a link or a description; `-` reads it from standard input
@@ -59,22 +59,22 @@ enum What {
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let door = StatusDoor::of(&context.project);
     match &args.what {
-        What::Add { content, kind } => {
+        InboxCommand::Add { content, kind } => {
             let (kind, content) = (kind.clone(), text_or_stdin(content)?);
             let item = change(&door, &IdeaChange::Add { id: clock::new_named_id("inbox"), kind, content })?;
             print_line(if context.json { item.body.text() } else { &item.id })?;
         }
-        What::List { status } => list(context, &door, status.as_deref())?,
-        What::Dismiss { id } => {
+        InboxCommand::List { status } => list(context, &door, status.as_deref())?,
+        InboxCommand::Dismiss { id } => {
             let item = change(&door, &IdeaChange::Dismiss { id: id.clone() })?;
             if context.json {
                 print_line(item.body.text())?;
             }
         }
-        What::Process { id, done: None, taker, .. } => {
+        InboxCommand::Process { id, done: None, taker, .. } => {
             show(context, &change(&door, &IdeaChange::Take { id: id.clone(), taker: taker.clone() })?)?;
         }
-        What::Process { id, done: Some(status), note, .. } => {
+        InboxCommand::Process { id, done: Some(status), note, .. } => {
             let (id, status, note) = (id.clone().unwrap_or_default(), status.clone(), note.clone());
             show(context, &change(&door, &IdeaChange::Finish { id, status, note })?)?;
         }

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: PermissionsCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -29,7 +29,7 @@ Examples:
   hatchery permissions remove 13          takes a rule back";
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum PermissionsCommand {
     /// List the rules, oldest first
     List,
     /// Remove a rule; agents ask you again for what the rule allowed
@@ -41,8 +41,8 @@ enum What {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match &args.what {
-        What::List => list(context),
-        What::Remove { rule } => {
+        PermissionsCommand::List => list(context),
+        PermissionsCommand::Remove { rule } => {
             accepted(context, &format!("/api/permissions/{rule}/remove"), &serde_json::json!({}), |_| {
                 format!("rule {rule} is removed; what it allowed is asked again")
             })

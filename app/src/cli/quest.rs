@@ -28,7 +28,7 @@ use std::process::ExitCode;
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: QuestCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -56,7 +56,7 @@ A plan for --plan:
 docs/quests.md lists the other fields of a step.";
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum QuestCommand {
     /// Create a quest; it is paused until `quest run` starts it, unless --run starts it at once
     #[command(after_help = A_PLAN)]
     New(Box<New>),
@@ -243,19 +243,19 @@ impl Roles {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match &args.what {
-        What::New(new) => create(context, new),
-        What::Run { quest, no_trial } => begin(context, quest, *no_trial),
-        What::Watch { quest } => asking(async {
+        QuestCommand::New(new) => create(context, new),
+        QuestCommand::Run { quest, no_trial } => begin(context, quest, *no_trial),
+        QuestCommand::Watch { quest } => asking(async {
             let client = Client::visit(&context.project).await?;
             let document: QuestDocument = client.get(&quest_path(quest, "")).await?;
             watch::watch(context, client, &document, document.version).await
         }),
-        What::Pause { quest } => tell::pause(context, quest),
-        What::Resume { quest } => tell::resume(context, quest),
-        What::Abandon { quest } => tell::abandon(context, quest),
-        What::Retry { quest, step, fresh } => tell::retry(context, quest, step, *fresh),
-        What::List { all } => list(context, *all),
-        What::Show { quest, history } => {
+        QuestCommand::Pause { quest } => tell::pause(context, quest),
+        QuestCommand::Resume { quest } => tell::resume(context, quest),
+        QuestCommand::Abandon { quest } => tell::abandon(context, quest),
+        QuestCommand::Retry { quest, step, fresh } => tell::retry(context, quest, step, *fresh),
+        QuestCommand::List { all } => list(context, *all),
+        QuestCommand::Show { quest, history } => {
             let document = tell::document(context, quest)?;
             match context.json {
                 true => print_json(&document)?,
@@ -263,14 +263,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        What::Answer { quest, answer, question } => tell::answer(context, quest, answer, *question),
-        What::Budget { quest, limit } => tell::budget(context, quest, limit.0.as_deref()),
-        What::Ward { quest, command, .. } => tell::ward(context, quest, command.as_deref()),
-        What::Export { quest } => {
+        QuestCommand::Answer { quest, answer, question } => tell::answer(context, quest, answer, *question),
+        QuestCommand::Budget { quest, limit } => tell::budget(context, quest, limit.0.as_deref()),
+        QuestCommand::Ward { quest, command, .. } => tell::ward(context, quest, command.as_deref()),
+        QuestCommand::Export { quest } => {
             print_json(&QuestDocument { head: None, ..tell::document(context, quest)? })?;
             Ok(ExitCode::SUCCESS)
         }
-        What::Import { file } => import(context, file),
+        QuestCommand::Import { file } => import(context, file),
     }
 }
 

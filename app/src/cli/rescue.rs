@@ -19,11 +19,11 @@ use std::process::ExitCode;
 #[command(arg_required_else_help = true)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: RescueCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum RescueCommand {
     /// List what was kept, newest first: name, time, number of changed files, description
     List,
     /// Restore into a new worktree with a branch of its own, and print its folder
@@ -43,8 +43,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let found = Repository::find(&context.project, own_environment::entries()).map_err(explain)?;
     let repository = found.map_err(|why| Report::failed(format_args!("nothing can have been rescued here: {why}")))?;
     match &args.what {
-        What::List => list(context, &repository),
-        What::Restore { name, into } => {
+        RescueCommand::List => list(context, &repository),
+        RescueCommand::Restore { name, into } => {
             let restored = repository.restore(name, into.as_deref()).map_err(explain)?;
             if context.json {
                 print_json(&restored)?;

@@ -21,11 +21,11 @@ use std::process::ExitCode;
 #[command(arg_required_else_help = true)]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: SessionCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum SessionCommand {
     /// Start a session and print its id
     ///
     /// The session of the seats is a special one: there is at most one, and --lead starts it. `hatchery summon` and `hatchery wake` start
@@ -78,7 +78,7 @@ enum Reason {
 const IDLE_SECONDS: RangeInclusive<u64> = MIN_IDLE_MS / 1_000..=MAX_IDLE_MS / 1_000;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    if let Command::Start { lead, player, .. } = &args.command {
+    if let SessionCommand::Start { lead, player, .. } = &args.command {
         match lead {
             true => player.check_before_start(context)?,
             // Such a session starts no process.
@@ -94,22 +94,22 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
     asking(async {
         let client = match &args.command {
-            Command::Start { .. } => Client::reach(&context.project).await?,
-            Command::End { .. } | Command::List => Client::visit(&context.project).await?,
+            SessionCommand::Start { .. } => Client::reach(&context.project).await?,
+            SessionCommand::End { .. } | SessionCommand::List => Client::visit(&context.project).await?,
         };
         match &args.command {
-            Command::Start { lead: true, id, player, .. } => {
+            SessionCommand::Start { lead: true, id, player, .. } => {
                 let body = serde_json::json!({ "id": id, "with": player.as_json()? });
                 let answer: SessionAnswer = ask_once(&context.project, "/api/session/start", body).await?;
                 show_seats(context, &answer, &readable(&answer.session_id)?)
             }
-            Command::Start { label, idle, lead: false, .. } => {
+            SessionCommand::Start { label, idle, lead: false, .. } => {
                 let body =
                     serde_json::json!({ "label": label, "idleMs": idle.map(|seconds| seconds.saturating_mul(1_000)) });
                 let accepted: serde_json::Value = client.post("/api/sessions", &body).await?;
                 show(context, &accepted, accepted["id"].as_str().unwrap_or_default())
             }
-            Command::End { id: None, .. } => {
+            SessionCommand::End { id: None, .. } => {
                 let answer: SessionEndAnswer = client.post("/api/session/end", &serde_json::json!({})).await?;
                 let words = match &answer.session_id {
                     Some(id) => format!("session {} of the seats is ending", readable(id)?),
@@ -117,12 +117,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 };
                 show_seats(context, &answer, &words)
             }
-            Command::End { id: Some(id), reason } => {
+            SessionCommand::End { id: Some(id), reason } => {
                 let accepted: serde_json::Value =
                     client.post(&format!("/api/sessions/{id}/end"), &serde_json::json!({ "reason": reason })).await?;
                 show(context, &accepted, &format!("session {id} is ending"))
             }
-            Command::List => list(context, &client).await,
+            SessionCommand::List => list(context, &client).await,
         }
     })
 }

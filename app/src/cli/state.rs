@@ -19,11 +19,11 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: StateCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum StateCommand {
     /// Print the document, or the value at a path; `null` if there is none
     Get {
         /// The path, such as `currentCommand`, `scenarioScore.total` or `buildRun.chunks[0].status`
@@ -119,28 +119,30 @@ enum StepPart {
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let door = StatusDoor::of(&context.project);
     let change = match &args.what {
-        What::Get { path } => return get(&door, path.as_deref()),
-        What::Untracked => return untracked::record(&door, context.project.root()),
-        What::Event { kind, fields } => return event(context, &door, kind, fields.as_deref()),
-        What::Step { what: StepPart::Start { name, choose } } => {
+        StateCommand::Get { path } => return get(&door, path.as_deref()),
+        StateCommand::Untracked => return untracked::record(&door, context.project.root()),
+        StateCommand::Event { kind, fields } => return event(context, &door, kind, fields.as_deref()),
+        StateCommand::Step { what: StepPart::Start { name, choose } } => {
             let start = |choose| StatusChange::StartStep { step: name.clone(), choose };
             return step(&door, name, *choose, start);
         }
-        What::Step { what: StepPart::Done { name, summary, choose } } => {
+        StateCommand::Step { what: StepPart::Done { name, summary, choose } } => {
             let finish = |choose| StatusChange::FinishStep { step: name.clone(), summary: summary.clone(), choose };
             return step(&door, name, *choose, finish);
         }
-        What::Incr { path, by } => {
+        StateCommand::Incr { path, by } => {
             let sum = changed(&door, &StatusChange::Increment { path: at(path)?, by: *by })?;
             print_line(sum.text())?;
             return Ok(ExitCode::SUCCESS);
         }
-        What::Set { path, value } => StatusChange::Set { path: at(path)?, value: json(value)? },
-        What::Merge { patch } => StatusChange::Merge { patch: json(patch)? },
-        What::Append { path, value } => StatusChange::Append { path: at(path)?, value: json(value)? },
-        What::Clear { path } => StatusChange::Clear { path: at(path)? },
-        What::Command { what: CommandPart::Start { name } } => StatusChange::StartCommand { name: name.clone() },
-        What::Command { what: CommandPart::Done } => StatusChange::EndCommand {},
+        StateCommand::Set { path, value } => StatusChange::Set { path: at(path)?, value: json(value)? },
+        StateCommand::Merge { patch } => StatusChange::Merge { patch: json(patch)? },
+        StateCommand::Append { path, value } => StatusChange::Append { path: at(path)?, value: json(value)? },
+        StateCommand::Clear { path } => StatusChange::Clear { path: at(path)? },
+        StateCommand::Command { what: CommandPart::Start { name } } => {
+            StatusChange::StartCommand { name: name.clone() }
+        }
+        StateCommand::Command { what: CommandPart::Done } => StatusChange::EndCommand {},
     };
     changed(&door, &change)?;
     Ok(ExitCode::SUCCESS)
