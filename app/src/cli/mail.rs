@@ -17,7 +17,7 @@ use std::time::Duration;
 #[command(arg_required_else_help = true)]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: MailCommand,
 
     /// The mailbox: an agent's id, the beginning of one, a name, or `human`
     #[arg(long, default_value = "human", value_name = "ADDRESS", global = true, allow_hyphen_values = true, value_parser = reference)]
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum MailCommand {
     /// List unread mail, oldest first, without marking it as read
     Check,
     /// Print the oldest unread mail, or the one with this id, and mark it as read
@@ -53,13 +53,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
         let client = Client::visit(&context.project).await?;
         match &args.command {
-            Command::Check => check(context, &client.get(&mail_path(&args.of, "")).await?),
-            Command::Read { mail } => {
+            MailCommand::Check => check(context, &client.get(&mail_path(&args.of, "")).await?),
+            MailCommand::Read { mail } => {
                 let mail: Mail =
                     client.post(&mail_path(&args.of, "/read"), &serde_json::json!({ "mail": mail })).await?;
                 show(context, &mail)
             }
-            Command::Wait { agents, timeout } => wait(context, &args.of, agents, *timeout).await,
+            MailCommand::Wait { agents, timeout } => wait(context, &args.of, agents, *timeout).await,
         }
     })
 }
