@@ -158,7 +158,7 @@ struct Settings {
     max_body_bytes: Option<Within<4_096, { 64 << 20 }>>,
     snapshot_every: Option<Within<100, 10_000_000>>,
     #[serde(default)]
-    harness: harnesses::Settings,
+    harness: harnesses::HarnessSettings,
     claude_path: Option<PathBuf>,
     claude_args: Option<Vec<String>>,
     claude_strict: Option<bool>,
@@ -175,17 +175,17 @@ struct Settings {
     stop_grace_ms: Option<Within<0, 600_000>>,
     keep_runs_days: Option<Within<0, 36_500>>,
     #[serde(default)]
-    quests: quests::Settings,
+    quests: quests::QuestSettings,
     #[serde(default)]
-    worktrees: worktrees::Settings,
+    worktrees: worktrees::WorktreeSettings,
     #[serde(default)]
-    seats: seats::Settings,
+    seats: seats::SeatSettings,
     #[serde(default)]
-    notify: notifications::Settings,
+    notify: notifications::NotifySettings,
     #[serde(default)]
-    tui: terminal::Settings,
+    tui: terminal::TerminalSettings,
     #[serde(default)]
-    prices: prices::Settings,
+    prices: prices::PriceSettings,
 }
 
 impl Config {

@@ -38,12 +38,12 @@ pub struct AcpAgent {
 
 /// The setting as people write it.
 #[derive(Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct HarnessSettings {
     usual: Option<String>,
     agents: BTreeMap<String, AcpAgent>,
 }
 
-impl Settings {
+impl HarnessSettings {
     pub(super) fn usual(&self) -> Option<String> {
         self.usual.clone()
     }
@@ -80,7 +80,7 @@ pub(super) fn over(setting: &str, written: Option<Given>, value: &str) -> Given 
     }
 }
 
-impl<'de> Deserialize<'de> for Settings {
+impl<'de> Deserialize<'de> for HarnessSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AnySettings)
     }
@@ -89,18 +89,18 @@ impl<'de> Deserialize<'de> for Settings {
 struct AnySettings;
 
 impl<'de> Visitor<'de> for AnySettings {
-    type Value = Settings;
+    type Value = HarnessSettings;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a harness, or a table with: default, and agents by their names")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Settings, E> {
-        Ok(Settings { usual: Some(name.to_owned()), ..Settings::default() })
+    fn visit_str<E>(self, name: &str) -> Result<HarnessSettings, E> {
+        Ok(HarnessSettings { usual: Some(name.to_owned()), ..HarnessSettings::default() })
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Settings, M::Error> {
-        let mut settings = Settings::default();
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<HarnessSettings, M::Error> {
+        let mut settings = HarnessSettings::default();
         while let Some(name) = map.next_key::<String>()? {
             match name.as_str() {
                 DEFAULT => settings.usual = Some(map.next_value()?),

@@ -32,7 +32,7 @@ impl Notify {
 /// The settings as people write them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Settings {
+pub(super) struct NotifySettings {
     desktop: Option<bool>,
     command: Option<String>,
     webhook: Option<String>,
@@ -40,7 +40,7 @@ pub(super) struct Settings {
     pace_ms: Option<Within<0, 3_600_000>>,
 }
 
-impl Settings {
+impl NotifySettings {
     pub(super) fn over_defaults(self) -> Result<Notify, Report> {
         let webhook = self.webhook.map(|text| {
             let url: Option<Uri> = text.parse().ok();

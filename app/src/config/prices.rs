@@ -13,7 +13,7 @@ const MAX_DOLLARS: f64 = 100_000.0;
 /// The settings as people write them: a table for each model.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Settings(BTreeMap<String, OwnPrice>);
+pub(super) struct PriceSettings(BTreeMap<String, OwnPrice>);
 
 /// Without prices of their own, tokens of the cache cost what input costs.
 #[derive(Debug, Deserialize)]
@@ -25,7 +25,7 @@ struct OwnPrice {
     cache_write: Option<f64>,
 }
 
-impl Settings {
+impl PriceSettings {
     pub(super) fn over_defaults(self) -> Result<PriceTable, Report> {
         if self.0.len() > MAX_PRICES {
             let message = format!("`prices` has {} models; there can be {MAX_PRICES}", self.0.len());

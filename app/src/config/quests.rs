@@ -44,7 +44,7 @@ pub enum Isolated {
 /// The settings as people write them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Settings {
+pub(super) struct QuestSettings {
     slots: Option<Within<1, { MAX_SLOTS as u64 }>>,
     ward: Option<String>,
     ward_limit_ms: Option<Within<MIN_WARD_MS, MAX_WARD_MS>>,
@@ -53,7 +53,7 @@ pub(super) struct Settings {
     prompts: Option<PathBuf>,
     /// Roles that are added, replace those of the same name, or change them.
     #[serde(default)]
-    roles: role_settings::Settings,
+    roles: role_settings::RoleSettings,
     paths: Option<SomePaths>,
     mender: Option<String>,
     planner: Option<String>,
@@ -69,7 +69,7 @@ struct SomePaths {
     review: Option<Vec<String>>,
 }
 
-impl Settings {
+impl QuestSettings {
     pub(super) fn over_defaults(self) -> Result<Quests, Report> {
         let usage = |message: String| Report::new(Code::Usage, message);
         let usual = Table::default();

@@ -64,7 +64,7 @@ enum ModeSetting {
 /// The settings as people write them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Settings {
+pub(super) struct SeatSettings {
     mode: Option<ModeSetting>,
     hatch_ms: Option<Within<1, MAX_HATCH_MS>>,
     transcript_chars: Option<Within<1_000, 1_000_000>>,
@@ -76,7 +76,7 @@ pub(super) struct Settings {
     teams: Option<PathBuf>,
 }
 
-impl Settings {
+impl SeatSettings {
     pub(super) fn over_defaults(self, root: &Path) -> Result<Seats, Report> {
         let named = |key: &str, name: String| match is_file_name(&name) {
             true => Ok(name),
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn every_project_has_a_team_of_its_own() {
-        let team = |root: &str| Settings::default().over_defaults(Path::new(root)).unwrap().team;
+        let team = |root: &str| SeatSettings::default().over_defaults(Path::new(root)).unwrap().team;
         assert!(team("/home/ada/My Mill!").starts_with("hatchery-my-mill-"), "{}", team("/home/ada/My Mill!"));
         assert_ne!(team("/home/ada/mill"), team("/home/bob/mill"));
         assert_eq!(team("/home/ada/mill"), team("/home/ada/mill"));

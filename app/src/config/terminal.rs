@@ -85,7 +85,7 @@ impl Keys {
 /// The settings as people write them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Settings {
+pub(super) struct TerminalSettings {
     bell: Option<bool>,
     motion: Option<bool>,
     mouse: Option<bool>,
@@ -94,7 +94,7 @@ pub(super) struct Settings {
     keys: BTreeMap<String, String>,
 }
 
-impl Settings {
+impl TerminalSettings {
     pub(super) fn over_defaults(self) -> Result<Tui, Report> {
         Ok(Tui {
             bell: self.bell.unwrap_or(false),
@@ -149,7 +149,7 @@ mod tests {
 
     fn read(keys: &[(&str, &str)]) -> Result<Keys, String> {
         let keys = keys.iter().map(|(name, key)| ((*name).to_owned(), (*key).to_owned())).collect();
-        let settings = Settings { keys, ..Settings::default() };
+        let settings = TerminalSettings { keys, ..TerminalSettings::default() };
         settings.over_defaults().map(|tui| tui.keys).map_err(|report| report.to_string())
     }
 

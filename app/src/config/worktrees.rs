@@ -25,7 +25,7 @@ pub struct Worktrees {
 /// The settings as people write them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Settings {
+pub(super) struct WorktreeSettings {
     setup: Option<String>,
     setup_limit_ms: Option<Within<1_000, 86_400_000>>,
     #[serde(default)]
@@ -36,7 +36,7 @@ pub(super) struct Settings {
     runs: bool,
 }
 
-impl Settings {
+impl WorktreeSettings {
     pub(super) fn over_defaults(self) -> Worktrees {
         Worktrees {
             setup: self.setup.filter(|command| !command.trim().is_empty()),

@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 #[derive(Debug)]
-pub(super) enum Settings {
+pub(super) enum RoleSettings {
     Whole(Vec<WholeRole>),
     Changes(BTreeMap<String, RoleChange>),
 }
 
-impl Default for Settings {
+impl Default for RoleSettings {
     fn default() -> Self {
         Self::Whole(Vec::new())
     }
@@ -53,7 +53,7 @@ pub(super) struct RoleChange {
     model: Option<String>,
 }
 
-impl Settings {
+impl RoleSettings {
     pub fn over(self, mut roles: Vec<Role>) -> Result<Vec<Role>, String> {
         match self {
             Self::Whole(whole) => {
@@ -91,7 +91,7 @@ impl RoleChange {
     }
 }
 
-impl<'de> Deserialize<'de> for Settings {
+impl<'de> Deserialize<'de> for RoleSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(AnySettings)
     }
@@ -100,17 +100,17 @@ impl<'de> Deserialize<'de> for Settings {
 struct AnySettings;
 
 impl<'de> Visitor<'de> for AnySettings {
-    type Value = Settings;
+    type Value = RoleSettings;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of roles, or a table of roles by name")
     }
 
-    fn visit_seq<S: SeqAccess<'de>>(self, list: S) -> Result<Settings, S::Error> {
-        Deserialize::deserialize(SeqAccessDeserializer::new(list)).map(Settings::Whole)
+    fn visit_seq<S: SeqAccess<'de>>(self, list: S) -> Result<RoleSettings, S::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(list)).map(RoleSettings::Whole)
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Settings, M::Error> {
-        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Settings::Changes)
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<RoleSettings, M::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(RoleSettings::Changes)
     }
 }
