@@ -28,7 +28,7 @@ pub struct DataGuard {
 
 /// What the last look has found.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct GuardedState {
     head: EventId,
     /// The repository that the folder was shielded for.
     repository: Option<PathBuf>,
@@ -41,7 +41,7 @@ impl DataGuard {
 
     /// Returns when the data are gone, after the engine was told to record nothing more.
     pub async fn watch(self) {
-        let mut seen = Seen::default();
+        let mut seen = GuardedState::default();
         loop {
             let (guard, before) = (self.clone(), seen.clone());
             let looked = blocking(move || Ok(guard.look(before))).await;
@@ -65,7 +65,7 @@ impl DataGuard {
 
     /// Remembers the head if there are new events, and shields the folder if the project has become a repository. The error says what
     /// has happened to the data.
-    fn look(&self, before: Seen) -> Result<Seen, String> {
+    fn look(&self, before: GuardedState) -> Result<GuardedState, String> {
         let store = self.handle.store();
         if let Some(why) = self.lock.lost().or_else(|| store.lost()) {
             return Err(why);
@@ -82,7 +82,7 @@ impl DataGuard {
         if repository != before.repository {
             git_shield::raise(&self.project);
         }
-        Ok(Seen { head, repository })
+        Ok(GuardedState { head, repository })
     }
 
     /// Remembers the head of an ending daemon. A store that does not answer is not waited for.

@@ -16,11 +16,11 @@ const MAX_WRITING_BYTES: usize = 1 << 20;
 /// The texts that are being written, by agent.
 #[derive(Debug, Default)]
 pub struct LiveTexts {
-    agents: Mutex<HashMap<AgentId, Entry>>,
+    agents: Mutex<HashMap<AgentId, LiveAgent>>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct LiveAgent {
     writing: Option<Writing>,
     /// The number of the last text that was begun.
     number: u64,
@@ -67,7 +67,7 @@ impl LiveTexts {
     /// An agent writes some more words.
     pub fn write(&self, agent: AgentId, partial: &Partial, now: Timestamp) {
         let mut agents = self.lock();
-        let entry = agents.entry(agent).or_insert_with(Entry::new);
+        let entry = agents.entry(agent).or_insert_with(LiveAgent::new);
         let goes_on = !partial.begins && entry.writing.as_ref().is_some_and(|writing| writing.kind == partial.kind);
         if !goes_on {
             entry.number += 1;
@@ -95,16 +95,16 @@ impl LiveTexts {
 
     /// Watches an agent. With `has_markers` what may become a marker of status is left out.
     pub fn watch(self: &Arc<Self>, agent: AgentId, has_markers: bool) -> Watcher {
-        let changed = self.lock().entry(agent).or_insert_with(Entry::new).changed.subscribe();
+        let changed = self.lock().entry(agent).or_insert_with(LiveAgent::new).changed.subscribe();
         Watcher { texts: Arc::clone(self), agent, changed, shown: None, has_markers }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, LiveAgent>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Entry {
+impl LiveAgent {
     fn new() -> Self {
         Self { writing: None, number: 0, changed: watch::Sender::new(()) }
     }

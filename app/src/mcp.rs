@@ -81,7 +81,7 @@ struct Server {
 
 /// What a tool answers: a few words, and the same as data. A client shows its model one of the two, so both say what to do
 /// next.
-struct Answer {
+struct ToolAnswer {
     text: String,
     data: Value,
     next: Option<&'static str>,
@@ -160,7 +160,7 @@ impl Server {
         self.tools.iter().find(|tool| tool.name == name).ok_or_else(unknown)
     }
 
-    async fn call(&self, tool: &Tool, given: JsonObject) -> Result<Answer, ToolError> {
+    async fn call(&self, tool: &Tool, given: JsonObject) -> Result<ToolAnswer, ToolError> {
         fn read<T: DeserializeOwned>(tool: &Tool, given: JsonObject) -> Result<T, ToolError> {
             arguments::read(tool, given).map_err(ToolError)
         }
@@ -187,7 +187,7 @@ impl Server {
         }
     }
 
-    async fn fork(&self, Fork { prompt, name, at }: Fork) -> Result<Answer, ToolError> {
+    async fn fork(&self, Fork { prompt, name, at }: Fork) -> Result<ToolAnswer, ToolError> {
         let (accepted, child) = match &self.run_tools {
             Some(run_tools) => {
                 let child = clock::new_agent_id();
@@ -207,10 +207,10 @@ impl Server {
         let (text, next) = words::forked(child, waits);
         let needs_slot = !events(&accepted, "step_forked").is_empty();
         let next = next.or(needs_slot.then_some(words::NEEDS_SLOT));
-        Ok(Answer { text, data: json!({ "agent": child, "waits": waits }), next })
+        Ok(ToolAnswer { text, data: json!({ "agent": child, "waits": waits }), next })
     }
 
-    async fn kill(&self, Kill { agent, cascade, remark }: Kill) -> Result<Answer, ToolError> {
+    async fn kill(&self, Kill { agent, cascade, remark }: Kill) -> Result<ToolAnswer, ToolError> {
         let accepted: Value = match &self.run_tools {
             Some(run_tools) => run_tools.call(Call::Kill { agent, cascade, remark }).await?,
             None => {
@@ -221,10 +221,10 @@ impl Server {
         let agents = |kind| events(&accepted, kind).iter().map(|event| event["agent"].clone()).collect::<Vec<_>>();
         let (killed, moved_up) = (agents("agent_killed"), agents("agent_reparented"));
         let text = format!("killed {}, re-parented {}", killed.len(), moved_up.len());
-        Ok(Answer { text, data: json!({ "killed": killed, "moved_up": moved_up }), next: None })
+        Ok(ToolAnswer { text, data: json!({ "killed": killed, "moved_up": moved_up }), next: None })
     }
 
-    async fn send(&self, Send { to, body }: Send) -> Result<Answer, ToolError> {
+    async fn send(&self, Send { to, body }: Send) -> Result<ToolAnswer, ToolError> {
         let accepted: Value = match &self.run_tools {
             Some(run_tools) => run_tools.call(Call::Send { to, body }).await?,
             None => {
@@ -235,74 +235,74 @@ impl Server {
         let sent = events(&accepted, "mail_sent").first().map(|event| (*event).clone()).unwrap_or_default();
         let (id, to) = (&sent["id"], &sent["to"]);
         let text = format!("sent to {} as mail {id}", to.as_str().unwrap_or_default());
-        Ok(Answer { text, data: json!({ "mail": id, "to": to }), next: None })
+        Ok(ToolAnswer { text, data: json!({ "mail": id, "to": to }), next: None })
     }
 
-    async fn check_mail(&self, CheckMail {}: CheckMail) -> Result<Answer, ToolError> {
+    async fn check_mail(&self, CheckMail {}: CheckMail) -> Result<ToolAnswer, ToolError> {
         let unread: MailList = self.client().await?.get(&self.mailbox("")).await?;
         let (text, next) = words::unread(&unread);
         let headers: Vec<_> = unread.mail.iter().map(|mail| &mail.header).collect();
-        Ok(Answer { text, data: json!({ "mail": headers }), next })
+        Ok(ToolAnswer { text, data: json!({ "mail": headers }), next })
     }
 
-    async fn read_mail(&self, ReadMail { mail }: ReadMail) -> Result<Answer, ToolError> {
+    async fn read_mail(&self, ReadMail { mail }: ReadMail) -> Result<ToolAnswer, ToolError> {
         let mail: Mail = self.client().await?.ask(&self.mailbox("/read"), &json!({ "mail": mail })).await?;
-        Ok(Answer { text: words::mail(&mail), data: json!(mail), next: None })
+        Ok(ToolAnswer { text: words::mail(&mail), data: json!(mail), next: None })
     }
 
-    async fn wait(&self, Wait { from, timeout }: Wait) -> Result<Answer, ToolError> {
+    async fn wait(&self, Wait { from, timeout }: Wait) -> Result<ToolAnswer, ToolError> {
         let timeout = timeout.map_or(arguments::USUAL_TIMEOUT_S, |it| it.0);
         let of = self.agent.to_string();
         let waited = patience::wait(&self.project, &of, &from, Duration::from_secs(timeout)).await?;
         let (text, next) = words::waited(&waited, timeout);
-        Ok(Answer { text, data: json!(waited), next })
+        Ok(ToolAnswer { text, data: json!(waited), next })
     }
 
-    async fn ps(&self, Ps { all }: Ps) -> Result<Answer, ToolError> {
+    async fn ps(&self, Ps { all }: Ps) -> Result<ToolAnswer, ToolError> {
         let AgentList { mut agents, .. } = self.client().await?.get("/api/agents").await?;
         agents.retain(|agent| all || agent.state.is_living());
         let text = words::agents(&agents, self.agent);
-        Ok(Answer { text, data: json!({ "you": self.agent, "agents": agents }), next: None })
+        Ok(ToolAnswer { text, data: json!({ "you": self.agent, "agents": agents }), next: None })
     }
 
-    async fn signal_back(&self, signal: &SignalBack) -> Result<Answer, ToolError> {
+    async fn signal_back(&self, signal: &SignalBack) -> Result<ToolAnswer, ToolError> {
         let given = serde_json::to_value(signal).map_err(|error| ToolError(error.to_string()))?;
         self.for_the_quest(Call::Signal(given)).await?;
         let text = format!("{} is recorded for step `{}`", signal.signal, signal.step_id);
         let next = Some("your part is done: stop now and do not call another tool");
-        Ok(Answer { text, data: json!({ "signal": signal.signal, "stepId": signal.step_id }), next })
+        Ok(ToolAnswer { text, data: json!({ "signal": signal.signal, "stepId": signal.step_id }), next })
     }
 
-    async fn set_requirements(&self, given: SetRequirements) -> Result<Answer, ToolError> {
+    async fn set_requirements(&self, given: SetRequirements) -> Result<ToolAnswer, ToolError> {
         let (contexts, observables) = (given.contexts.len(), given.observables.len());
         self.for_the_quest(Call::SetRequirements(given.into())).await?;
         let text = format!("{contexts} contexts and {observables} observables are recorded");
         let next = Some("signal `complete` if nothing is missing");
-        Ok(Answer { text, data: json!({ "contexts": contexts, "observables": observables }), next })
+        Ok(ToolAnswer { text, data: json!({ "contexts": contexts, "observables": observables }), next })
     }
 
-    async fn plan_steps(&self, given: PlanSteps) -> Result<Answer, ToolError> {
+    async fn plan_steps(&self, given: PlanSteps) -> Result<ToolAnswer, ToolError> {
         let steps: Vec<StepPlan> = given.steps.into_iter().map(StepPlan::from).collect();
         let count = steps.len();
         self.for_the_quest(Call::PlanSteps { steps }).await?;
         let next = Some("signal `complete` if the plan is final");
-        Ok(Answer { text: format!("a plan of {count} steps is recorded"), data: json!({ "steps": count }), next })
+        Ok(ToolAnswer { text: format!("a plan of {count} steps is recorded"), data: json!({ "steps": count }), next })
     }
 
-    async fn get_quest(&self, GetQuest {}: GetQuest) -> Result<Answer, ToolError> {
+    async fn get_quest(&self, GetQuest {}: GetQuest) -> Result<ToolAnswer, ToolError> {
         let agent: AgentView = self.client().await?.get(&agent_path(&self.agent.to_string(), "")).await?;
         let assignment = agent.assignment.ok_or_else(|| ToolError("you do not work on a quest".into()))?;
         let quest: QuestDocument = self.client().await?.get(&quest_path(&assignment.quest.to_string(), "")).await?;
         let quest = QuestDocument { head: None, ..quest };
         let text = words::quest(&quest, &assignment);
-        Ok(Answer {
+        Ok(ToolAnswer {
             text,
             data: json!({ "yourStep": assignment.step, "yourRole": assignment.role, "quest": quest }),
             next: None,
         })
     }
 
-    async fn register(&self, given: Register) -> Result<Answer, ToolError> {
+    async fn register(&self, given: Register) -> Result<ToolAnswer, ToolError> {
         let Register { name, soul, color_name, gender, eyes, mouth } = given;
         let face = (eyes.is_some() || mouth.is_some())
             .then(|| FaceVariant { eyes: eyes.unwrap_or_default(), mouth: mouth.unwrap_or_default() });
@@ -319,7 +319,7 @@ impl Server {
             None => return Err(ToolError("only an agent in a seat can call this tool".into())),
         };
         let next = Some("say hello in your own words, and wait for messages");
-        Ok(Answer { text: format!("you are {name}"), data: json!({ "name": name }), next })
+        Ok(ToolAnswer { text: format!("you are {name}"), data: json!({ "name": name }), next })
     }
 
     /// Only the tools of a run can act for its step.
@@ -345,9 +345,9 @@ impl Server {
     }
 }
 
-fn result(answered: Result<Answer, ToolError>) -> CallToolResult {
+fn result(answered: Result<ToolAnswer, ToolError>) -> CallToolResult {
     match answered {
-        Ok(Answer { mut text, mut data, next }) => {
+        Ok(ToolAnswer { mut text, mut data, next }) => {
             if let Some(next) = next {
                 text = format!("{text}; {next}");
                 data["next"] = json!(next);

@@ -93,7 +93,7 @@ pub fn told_silent(roots: impl Iterator<Item = String>) -> Option<Report> {
 
 /// What is written about a project.
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct ProjectEntry {
     root: PathBuf,
 }
 
@@ -112,7 +112,7 @@ fn folder() -> Option<PathBuf> {
 pub fn record(project: &Project) -> std::io::Result<()> {
     let Some(folder) = folder() else { return Ok(()) };
     std::fs::create_dir_all(&folder)?;
-    let entry = serde_json::to_vec(&Entry { root: project.root().to_owned() })?;
+    let entry = serde_json::to_vec(&ProjectEntry { root: project.root().to_owned() })?;
     let new = folder.join(format!("{}.{}", name_of(project.root()), std::process::id()));
     std::fs::write(&new, entry)?;
     std::fs::rename(&new, folder.join(name_of(project.root())).with_extension("json"))
@@ -138,8 +138,8 @@ pub fn all() -> Result<Vec<Project>, Report> {
         entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "json"))
     {
         // A file that cannot be read is a project that is not listed; its daemon writes the file anew.
-        let read = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Entry>(&bytes).ok());
-        let Some(Entry { root }) = read else { continue };
+        let read = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<ProjectEntry>(&bytes).ok());
+        let Some(ProjectEntry { root }) = read else { continue };
         match Project::find(&root) {
             Ok(project) if project.root() == root && project.exists() => found.insert(root, project),
             // The folder was moved or removed.

@@ -47,12 +47,12 @@ pub fn read_plan(plan: Value) -> Result<Vec<StepPlan>, String> {
     /// Only for what else may be in the object: nothing.
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Plan {
+    struct PlanFile {
         steps: Vec<Value>,
     }
     let steps = match plan {
         Value::Array(steps) => steps,
-        object => strict::read::<Plan>(Given::Typed(object)).map_err(|wrong| wrong.to_string())?.steps,
+        object => strict::read::<PlanFile>(Given::Typed(object)).map_err(|wrong| wrong.to_string())?.steps,
     };
     match steps.is_empty() {
         true => Err("there is no step in it".into()),

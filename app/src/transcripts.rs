@@ -138,19 +138,19 @@ impl Transcripts {
     pub fn running(&self) -> BTreeMap<String, u32> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Note {
+        struct SessionNote {
             pid: u32,
             session_id: String,
             proc_start: Option<String>,
         }
-        let read = |file: PathBuf| -> Option<Note> {
+        let read = |file: PathBuf| -> Option<SessionNote> {
             // There are keys beside the notes, and keys must not be read.
             let is_note = file.extension().is_some_and(|extension| extension == "json");
             let small = is_note && fs::metadata(&file).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_NOTE_BYTES);
             small.then(|| serde_json::from_slice(&fs::read(&file).ok()?).ok()).flatten()
         };
         // A CLI that was killed leaves its note behind, and its process id may belong to another process by now.
-        let lives = |note: &Note| {
+        let lives = |note: &SessionNote| {
             let noted = note.proc_start.as_ref().and_then(|start| start.parse::<u64>().ok());
             processes::began(note.pid).is_some_and(|began| noted.is_none_or(|noted| noted == began))
         };

@@ -85,14 +85,14 @@ struct Chunks {
 }
 
 /// A piece of a text or a thought.
-struct Chunk {
+struct TextChunk {
     kind: PartialKind,
     message: Option<String>,
     text: String,
 }
 
 impl Chunks {
-    fn goes_on_with(&self, chunk: &Chunk) -> bool {
+    fn goes_on_with(&self, chunk: &TextChunk) -> bool {
         self.kind == chunk.kind && self.message == chunk.message && self.text.len() + chunk.text.len() <= MAX_TEXT_BYTES
     }
 }
@@ -275,13 +275,13 @@ impl AcpReader {
     }
 
     /// Adds a piece to the text that is being said. A piece of another text ends it.
-    fn add(&mut self, chunk: Chunk) -> Option<Output> {
+    fn add(&mut self, chunk: TextChunk) -> Option<Output> {
         if let Some(open) = self.chunks.as_mut().filter(|open| open.goes_on_with(&chunk)) {
             open.text.push_str(&chunk.text);
             return None;
         }
         let whole = self.whole_text();
-        let Chunk { kind, message, text } = chunk;
+        let TextChunk { kind, message, text } = chunk;
         self.chunks = Some(Chunks { kind, message, text, is_shown: false });
         whole
     }
@@ -355,11 +355,11 @@ impl AcpReader {
 }
 
 /// The piece of a text in an update.
-fn chunk(update: &Fields) -> Option<Chunk> {
+fn chunk(update: &Fields) -> Option<TextChunk> {
     let kind = match update.text("sessionUpdate")?.as_str() {
         "agent_message_chunk" => PartialKind::Text,
         "agent_thought_chunk" => PartialKind::Thinking,
         _ => return None,
     };
-    Some(Chunk { kind, message: update.text("messageId"), text: update.object("content")?.text("text")? })
+    Some(TextChunk { kind, message: update.text("messageId"), text: update.object("content")?.text("text")? })
 }

@@ -35,7 +35,7 @@ pub fn check<'a>(nodes: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> Re
 }
 
 #[derive(PartialEq)]
-enum Seen {
+enum NodeState {
     OnThePath,
     Harmless,
 }
@@ -44,29 +44,29 @@ enum Seen {
 fn cycle_from<'a>(
     start: &'a str,
     graph: &BTreeMap<&'a str, Vec<&'a str>>,
-    seen: &mut BTreeMap<&'a str, Seen>,
+    seen: &mut BTreeMap<&'a str, NodeState>,
 ) -> Option<Vec<String>> {
     if seen.contains_key(start) {
         return None;
     }
-    seen.insert(start, Seen::OnThePath);
+    seen.insert(start, NodeState::OnThePath);
     // Each name on the path, and how many of its dependencies were looked at.
     let mut path = vec![(start, 0)];
     while let Some((name, next)) = path.last_mut() {
         let Some(need) = graph[*name].get(*next).copied() else {
-            seen.insert(name, Seen::Harmless);
+            seen.insert(name, NodeState::Harmless);
             path.pop();
             continue;
         };
         *next += 1;
         match seen.get(need) {
-            Some(Seen::Harmless) => {}
-            Some(Seen::OnThePath) => {
+            Some(NodeState::Harmless) => {}
+            Some(NodeState::OnThePath) => {
                 let names = path.iter().map(|(name, _)| *name).skip_while(|name| *name != need);
                 return Some(names.chain([need]).map(str::to_owned).collect());
             }
             None => {
-                seen.insert(need, Seen::OnThePath);
+                seen.insert(need, NodeState::OnThePath);
                 path.push((need, 0));
             }
         }

@@ -114,9 +114,9 @@ fn contains_name(name: &str, part: &str) -> bool {
 
 /// A row of the list: the key, and dollars for a million tokens of input, output, cache read and cache write; then the longest
 /// prompt that is not long, and how many times as much a longer one costs.
-struct Row(&'static str, f64, f64, f64, f64, Option<(u64, u64)>);
+struct PriceRow(&'static str, f64, f64, f64, f64, Option<(u64, u64)>);
 
-impl Row {
+impl PriceRow {
     fn price(&self) -> Price {
         let long_prompt = self.5.map(|(above, times)| LongPrompt { above, times });
         Price { long_prompt, ..Price::from_dollars(self.1, self.2, self.3, self.4) }
@@ -125,45 +125,45 @@ impl Row {
 
 /// Prices of the providers, as far as they are known; a project can set its own. A cache write is that of the shortest lifetime.
 /// Where only a part of a long request costs more, the row has the larger factor, because a budget should rather act too early.
-const LIST: [Row; 38] = [
-    Row("claude-fable-5", 10.0, 50.0, 1.0, 12.5, None),
-    Row("claude-fable-5-1", 10.0, 50.0, 0.25, 12.5, None),
-    Row("claude-mythos-5", 10.0, 50.0, 1.0, 12.5, None),
-    Row("claude-mythos-5-1", 10.0, 50.0, 0.25, 12.5, None),
-    Row("claude-opus-5-5", 4.0, 20.0, 0.2, 5.0, None),
-    Row("claude-opus-5", 5.0, 25.0, 0.5, 6.25, None),
-    Row("claude-opus-4-8", 5.0, 25.0, 0.5, 6.25, None),
-    Row("claude-opus-4-7", 5.0, 25.0, 0.5, 6.25, None),
-    Row("claude-opus-4-6", 5.0, 25.0, 0.5, 6.25, None),
-    Row("claude-opus-4-5", 5.0, 25.0, 0.5, 6.25, None),
-    Row("claude-opus-4", 15.0, 75.0, 1.5, 18.75, None),
-    Row("claude-3-opus", 15.0, 75.0, 1.5, 18.75, None),
-    Row("claude-sonnet-5-5", 2.0, 10.0, 0.1, 2.5, None),
-    Row("claude-sonnet-5", 2.0, 10.0, 0.2, 2.5, None),
-    Row("claude-sonnet-4", 3.0, 15.0, 0.3, 3.75, None),
-    Row("claude-3-7-sonnet", 3.0, 15.0, 0.3, 3.75, None),
-    Row("claude-haiku-5-5", 0.1, 0.5, 0.01, 0.125, Some((100_000, 5))),
-    Row("claude-haiku-4-5", 1.0, 5.0, 0.1, 1.25, None),
-    Row("claude-3-5-haiku", 0.8, 4.0, 0.08, 1.0, None),
-    Row("claude-3-haiku", 0.25, 1.25, 0.03, 0.3, None),
-    Row("gpt-6-astra", 10.0, 50.0, 1.0, 12.5, Some((272_000, 2))),
-    Row("gpt-6-sol", 2.0, 10.0, 0.2, 2.5, Some((272_000, 2))),
-    Row("gpt-6-luna", 0.1, 0.5, 0.01, 0.125, Some((272_000, 2))),
-    Row("gpt-5.6", 5.0, 30.0, 0.5, 5.0, Some((272_000, 2))),
-    Row("gpt-5.6-terra", 2.0, 12.0, 0.2, 2.0, Some((272_000, 2))),
-    Row("gpt-5.6-luna", 0.2, 1.2, 0.02, 0.2, Some((272_000, 2))),
-    Row("gpt-5.5", 5.0, 30.0, 0.5, 5.0, Some((272_000, 2))),
-    Row("gpt-5.4", 2.5, 15.0, 0.25, 2.5, Some((272_000, 2))),
-    Row("gpt-5.4-mini", 0.75, 4.5, 0.075, 0.75, None),
-    Row("gpt-5.2", 1.75, 14.0, 0.175, 1.75, None),
-    Row("gpt-5.1", 1.25, 10.0, 0.125, 1.25, None),
-    Row("gpt-5", 1.25, 10.0, 0.125, 1.25, None),
-    Row("gpt-5-mini", 0.25, 2.0, 0.025, 0.25, None),
-    Row("gpt-5-nano", 0.05, 0.4, 0.005, 0.05, None),
-    Row("codex-mini", 1.5, 6.0, 0.375, 1.5, None),
-    Row("gpt-4.1", 2.0, 8.0, 0.5, 2.0, None),
-    Row("o3", 2.0, 8.0, 0.5, 2.0, None),
-    Row("o4-mini", 1.1, 4.4, 0.275, 1.1, None),
+const LIST: [PriceRow; 38] = [
+    PriceRow("claude-fable-5", 10.0, 50.0, 1.0, 12.5, None),
+    PriceRow("claude-fable-5-1", 10.0, 50.0, 0.25, 12.5, None),
+    PriceRow("claude-mythos-5", 10.0, 50.0, 1.0, 12.5, None),
+    PriceRow("claude-mythos-5-1", 10.0, 50.0, 0.25, 12.5, None),
+    PriceRow("claude-opus-5-5", 4.0, 20.0, 0.2, 5.0, None),
+    PriceRow("claude-opus-5", 5.0, 25.0, 0.5, 6.25, None),
+    PriceRow("claude-opus-4-8", 5.0, 25.0, 0.5, 6.25, None),
+    PriceRow("claude-opus-4-7", 5.0, 25.0, 0.5, 6.25, None),
+    PriceRow("claude-opus-4-6", 5.0, 25.0, 0.5, 6.25, None),
+    PriceRow("claude-opus-4-5", 5.0, 25.0, 0.5, 6.25, None),
+    PriceRow("claude-opus-4", 15.0, 75.0, 1.5, 18.75, None),
+    PriceRow("claude-3-opus", 15.0, 75.0, 1.5, 18.75, None),
+    PriceRow("claude-sonnet-5-5", 2.0, 10.0, 0.1, 2.5, None),
+    PriceRow("claude-sonnet-5", 2.0, 10.0, 0.2, 2.5, None),
+    PriceRow("claude-sonnet-4", 3.0, 15.0, 0.3, 3.75, None),
+    PriceRow("claude-3-7-sonnet", 3.0, 15.0, 0.3, 3.75, None),
+    PriceRow("claude-haiku-5-5", 0.1, 0.5, 0.01, 0.125, Some((100_000, 5))),
+    PriceRow("claude-haiku-4-5", 1.0, 5.0, 0.1, 1.25, None),
+    PriceRow("claude-3-5-haiku", 0.8, 4.0, 0.08, 1.0, None),
+    PriceRow("claude-3-haiku", 0.25, 1.25, 0.03, 0.3, None),
+    PriceRow("gpt-6-astra", 10.0, 50.0, 1.0, 12.5, Some((272_000, 2))),
+    PriceRow("gpt-6-sol", 2.0, 10.0, 0.2, 2.5, Some((272_000, 2))),
+    PriceRow("gpt-6-luna", 0.1, 0.5, 0.01, 0.125, Some((272_000, 2))),
+    PriceRow("gpt-5.6", 5.0, 30.0, 0.5, 5.0, Some((272_000, 2))),
+    PriceRow("gpt-5.6-terra", 2.0, 12.0, 0.2, 2.0, Some((272_000, 2))),
+    PriceRow("gpt-5.6-luna", 0.2, 1.2, 0.02, 0.2, Some((272_000, 2))),
+    PriceRow("gpt-5.5", 5.0, 30.0, 0.5, 5.0, Some((272_000, 2))),
+    PriceRow("gpt-5.4", 2.5, 15.0, 0.25, 2.5, Some((272_000, 2))),
+    PriceRow("gpt-5.4-mini", 0.75, 4.5, 0.075, 0.75, None),
+    PriceRow("gpt-5.2", 1.75, 14.0, 0.175, 1.75, None),
+    PriceRow("gpt-5.1", 1.25, 10.0, 0.125, 1.25, None),
+    PriceRow("gpt-5", 1.25, 10.0, 0.125, 1.25, None),
+    PriceRow("gpt-5-mini", 0.25, 2.0, 0.025, 0.25, None),
+    PriceRow("gpt-5-nano", 0.05, 0.4, 0.005, 0.05, None),
+    PriceRow("codex-mini", 1.5, 6.0, 0.375, 1.5, None),
+    PriceRow("gpt-4.1", 2.0, 8.0, 0.5, 2.0, None),
+    PriceRow("o3", 2.0, 8.0, 0.5, 2.0, None),
+    PriceRow("o4-mini", 1.1, 4.4, 0.275, 1.1, None),
 ];
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// One step of the table.
 #[derive(Debug)]
-struct Row {
+struct WorkflowRow {
     step: &'static str,
     /// Who does it.
     agent: &'static str,
@@ -32,30 +32,30 @@ const AFTER_SCENARIOS: &[&[&str]] = &[&["interviewer"], &["scenario-crafter"]];
 /// Any command that the row does not name.
 const OTHERWISE: &str = "";
 
-const TABLE: &[Row] = &[
-    Row { step: SCAN, agent: "State Owner", task: "State Owner scan", needs: Needs::Always(&[]) },
-    Row { step: "observer", agent: "Observer", task: "Observer", needs: Needs::Always(&[]) },
-    Row { step: "interviewer", agent: "Interviewer", task: "Interviewer", needs: Needs::Always(AFTER_SCAN) },
-    Row {
+const TABLE: &[WorkflowRow] = &[
+    WorkflowRow { step: SCAN, agent: "State Owner", task: "State Owner scan", needs: Needs::Always(&[]) },
+    WorkflowRow { step: "observer", agent: "Observer", task: "Observer", needs: Needs::Always(&[]) },
+    WorkflowRow { step: "interviewer", agent: "Interviewer", task: "Interviewer", needs: Needs::Always(AFTER_SCAN) },
+    WorkflowRow {
         step: "researcher",
         agent: "Researcher",
         task: "Researcher",
         // With `ref` it runs in parallel with the State Owner.
         needs: Needs::ByCommand(&[("ref", &[]), (OTHERWISE, AFTER_SCAN)]),
     },
-    Row {
+    WorkflowRow {
         step: "visual-translator",
         agent: "Visual Translator",
         task: "Visual Translator",
         needs: Needs::ByCommand(&[("ref", &[]), (OTHERWISE, AFTER_SCAN)]),
     },
-    Row {
+    WorkflowRow {
         step: "scenario-crafter",
         agent: "Scenario Crafter",
         task: "Scenario Crafter",
         needs: Needs::Always(&[&["interviewer"]]),
     },
-    Row {
+    WorkflowRow {
         step: "spec-writer",
         agent: "Spec Writer",
         task: "Spec Writer",
@@ -67,8 +67,8 @@ const TABLE: &[Row] = &[
             (OTHERWISE, AFTER_SCAN),
         ]),
     },
-    Row { step: "executor-plan", agent: "Executor", task: "Executor", needs: Needs::Always(AFTER_SCAN) },
-    Row { step: "executor-build", agent: "Executor", task: "Executor", needs: Needs::Always(AFTER_SCAN) },
+    WorkflowRow { step: "executor-plan", agent: "Executor", task: "Executor", needs: Needs::Always(AFTER_SCAN) },
+    WorkflowRow { step: "executor-build", agent: "Executor", task: "Executor", needs: Needs::Always(AFTER_SCAN) },
 ];
 
 /// A step that lacks something. Its text is the question to the person.

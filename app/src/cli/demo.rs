@@ -122,7 +122,7 @@ fn lay_out(folder: &Path) -> Result<Project, Report> {
 
 /// What the demo has seen so far.
 #[derive(Default)]
-struct Seen {
+struct DemoTally {
     rooms: usize,
     killed: bool,
     asked: bool,
@@ -165,7 +165,7 @@ async fn play(project: &Project, json: bool, slot: &mut Option<Child>) -> Result
     let quest: QuestId = made["id"].as_str().unwrap_or_default().parse().context("the daemon gave no id")?;
     let mut following = Following::new(project, client.clone(), 0);
     let mut audit = Audit::default();
-    let mut seen = Seen::default();
+    let mut seen = DemoTally::default();
     let mut complete = false;
     while !complete {
         let (line, record) = following.next().await?;
@@ -216,7 +216,13 @@ fn show(json: bool, line: &str, record: &Record) -> Result<(), Report> {
 }
 
 /// Says what was lost, and gives the exit code.
-fn report(json: bool, audit: &Audit, seen: &Seen, quest: &QuestDocument, took: Duration) -> Result<ExitCode, Report> {
+fn report(
+    json: bool,
+    audit: &Audit,
+    seen: &DemoTally,
+    quest: &QuestDocument,
+    took: Duration,
+) -> Result<ExitCode, Report> {
     let (complete, all) = quest.progress();
     let played = seen.killed && seen.asked && seen.crashes > 0 && complete == all;
     let whole = audit.lost() == 0 && audit.doubled() == 0 && played;

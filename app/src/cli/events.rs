@@ -86,14 +86,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 /// Shows what is in the log. Returns how many events it has shown, and the position where the log ended.
 async fn show_pages(context: &Context, client: &Client, after: u64, filters: &str) -> Result<(u64, u64), Report> {
     #[derive(serde::Deserialize)]
-    struct Page {
+    struct FetchedPage {
         events: Vec<Box<serde_json::value::RawValue>>,
         upto: u64,
         more: bool,
     }
     let (mut shown, mut cursor) = (0, after);
     loop {
-        let page: Page = client.get(&format!("/api/events.json?after={cursor}&limit=1000{filters}")).await?;
+        let page: FetchedPage = client.get(&format!("/api/events.json?after={cursor}&limit=1000{filters}")).await?;
         for event in &page.events {
             show(context, event.get())?;
             shown += 1;

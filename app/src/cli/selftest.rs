@@ -156,13 +156,16 @@ async fn wait_for_rest(client: &Client) -> Result<(), Report> {
 }
 
 /// A message in the log.
-struct Found {
+struct FoundMessage {
     first: EventId,
     times: u64,
 }
 
 /// The messages that stand before one that the same client sent earlier. A client sends the next one when it has an answer.
-fn out_of_order<'a>(acknowledged: &'a [String], found: &BTreeMap<String, Found>) -> impl Iterator<Item = String> + 'a {
+fn out_of_order<'a>(
+    acknowledged: &'a [String],
+    found: &BTreeMap<String, FoundMessage>,
+) -> impl Iterator<Item = String> + 'a {
     let mut latest: BTreeMap<&str, EventId> = BTreeMap::new();
     let places: Vec<_> = acknowledged.iter().map(|words| (words, found.get(words).map(|found| found.first))).collect();
     places.into_iter().filter_map(move |(words, place)| {
@@ -175,7 +178,7 @@ fn out_of_order<'a>(acknowledged: &'a [String], found: &BTreeMap<String, Found>)
 /// Reads the whole log and holds it against what was acknowledged and what the agents wrote.
 async fn check(project: &Project, client: &Client, sent: &world::Sent, counts: &mut Counts) -> Result<(), Report> {
     let mut audit = Audit::default();
-    let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    let mut found: BTreeMap<String, FoundMessage> = BTreeMap::new();
     let mut after = 0;
     loop {
         let page: Value = client.get(&format!("/api/events.json?after={after}&limit=1000")).await?;
@@ -184,7 +187,7 @@ async fn check(project: &Project, client: &Client, sent: &world::Sent, counts: &
             let record = Record::read(id, &event.to_string()).context(format_args!("event {id} cannot be read"))?;
             audit.take(&record)?;
             if let Event::Message(MessageEvent::Added { kind: MessageKind::User, content, .. }) = record.event {
-                found.entry(content).or_insert(Found { first: id, times: 0 }).times += 1;
+                found.entry(content).or_insert(FoundMessage { first: id, times: 0 }).times += 1;
             }
         }
         after = page["upto"].as_u64().unwrap_or_default();
@@ -259,7 +262,7 @@ mod tests {
             ["client 1 says 1", "client 2 says 1", "client 1 says 2", "client 2 says 2"].map(str::to_owned);
         let log = |order: [usize; 4]| {
             let found = order.into_iter().zip(1..);
-            let found = found.map(|(at, id)| (acknowledged[at].clone(), Found { first: EventId(id), times: 1 }));
+            let found = found.map(|(at, id)| (acknowledged[at].clone(), FoundMessage { first: EventId(id), times: 1 }));
             out_of_order(&acknowledged, &found.collect()).collect::<Vec<_>>()
         };
         assert_eq!(log([1, 0, 3, 2]), [""; 0]);

@@ -63,14 +63,14 @@ impl NotDone {
 
 /// The command that is being decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Source {
+enum CommandSource {
     Job(usize),
     Tick,
     MailWaiter(usize),
 }
 
 /// Commands that panicked, with the message of the panic.
-type Failures = BTreeMap<Source, String>;
+type Failures = BTreeMap<CommandSource, String>;
 
 impl Round<'_> {
     pub fn decide(&self) -> Decision {
@@ -84,23 +84,24 @@ impl Round<'_> {
     }
 
     /// Decides everything but the known failures. Stops at the first new one: the tentative world may be half changed then.
-    fn attempt(&self, failures: &Failures) -> Result<Decision, (Source, String)> {
+    fn attempt(&self, failures: &Failures) -> Result<Decision, (CommandSource, String)> {
         let mut decision = Decision::starting_from(self.world, self.jobs.len());
-        let take = |decision: &mut Decision, source, command: &Command| -> Result<CommandOutcome, (Source, String)> {
-            if let Some(message) = failures.get(&source) {
-                return Ok(Err(NotDone::Failed(message.clone())));
-            }
-            // The decision is not used after a panic: it is dropped with the error.
-            let taken = catch_unwind(AssertUnwindSafe(|| decision.take(self, command)));
-            let taken = taken.map_err(|panic| (source, panic_message(panic.as_ref())))?;
-            Ok(taken.map_err(NotDone::Refused))
-        };
+        let take =
+            |decision: &mut Decision, source, command: &Command| -> Result<CommandOutcome, (CommandSource, String)> {
+                if let Some(message) = failures.get(&source) {
+                    return Ok(Err(NotDone::Failed(message.clone())));
+                }
+                // The decision is not used after a panic: it is dropped with the error.
+                let taken = catch_unwind(AssertUnwindSafe(|| decision.take(self, command)));
+                let taken = taken.map_err(|panic| (source, panic_message(panic.as_ref())))?;
+                Ok(taken.map_err(NotDone::Refused))
+            };
         for (at, job) in self.jobs.iter().enumerate() {
-            let outcome = take(&mut decision, Source::Job(at), &job.command)?;
+            let outcome = take(&mut decision, CommandSource::Job(at), &job.command)?;
             decision.outcomes.push(outcome);
         }
         if self.tick {
-            decision.tick_failure = match take(&mut decision, Source::Tick, &Command::Tick)? {
+            decision.tick_failure = match take(&mut decision, CommandSource::Tick, &Command::Tick)? {
                 Ok(_) => None,
                 Err(NotDone::Refused(refusal)) => Some(format!("the passing of time was refused: {refusal}")),
                 Err(NotDone::Failed(message)) => Some(message),
@@ -110,14 +111,14 @@ impl Round<'_> {
             // Mail and the command that waits for it meet in the same append, so the wait costs no second one. The longest
             // wait comes first, then the jobs of this round, which may have asked before the mail was sent.
             for (at, job) in self.mail_waiters.iter().enumerate().filter(|(_, job)| !job.reply.is_closed()) {
-                match take(&mut decision, Source::MailWaiter(at), &job.command)? {
+                match take(&mut decision, CommandSource::MailWaiter(at), &job.command)? {
                     Err(not_done) if not_done.is_no_mail() => {}
                     outcome => decision.served.push((at, outcome)),
                 }
             }
             for (at, job) in self.jobs.iter().enumerate().filter(|(_, job)| job.until.is_some()) {
                 if decision.outcomes[at].as_ref().is_err_and(NotDone::is_no_mail) {
-                    decision.outcomes[at] = take(&mut decision, Source::Job(at), &job.command)?;
+                    decision.outcomes[at] = take(&mut decision, CommandSource::Job(at), &job.command)?;
                 }
             }
         }

@@ -105,7 +105,8 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
     let mut heartbeat = tokio::time::interval(api.heartbeat);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     heartbeat.reset();
-    let source = Source { follower: api.handle.follow(after), handle: api.handle.clone(), filter, announced: after };
+    let source =
+        EventSource { follower: api.handle.follow(after), handle: api.handle.clone(), filter, announced: after };
     let troubles = api.handle.trouble_changes();
     let connection =
         Live { opening: Some(OPENING), source, heartbeat, closing: api.closing.clone(), troubles, told: None };
@@ -145,7 +146,7 @@ pub async fn export(State(api): State<Api>) -> Response {
 /// One client of the stream.
 struct Live {
     opening: Option<Bytes>,
-    source: Source,
+    source: EventSource,
     heartbeat: Interval,
     closing: watch::Receiver<bool>,
     troubles: watch::Receiver<Option<String>>,
@@ -202,7 +203,7 @@ fn new_trouble(handle: &Handle, told: &mut Option<String>) -> Option<Bytes> {
 }
 
 /// The frames that a client wants.
-struct Source {
+struct EventSource {
     follower: Follower,
     handle: Handle,
     filter: LogFilter,
@@ -210,7 +211,7 @@ struct Source {
     announced: EventId,
 }
 
-impl Source {
+impl EventSource {
     /// The next frames. Safe to drop while it waits.
     async fn next_frames(&mut self) -> Result<Bytes, FollowError> {
         if self.filter.is_empty() {

@@ -20,25 +20,25 @@ const LOOK_PAUSE: Duration = Duration::from_millis(10);
 pub struct FirstLines {
     lines: Vec<String>,
     /// The answers to the first of the lines. Each is waited for before the next line is written.
-    answers: Vec<Answer>,
+    answers: Vec<AwaitedAnswer>,
 }
 
 /// An answer that the process will write.
 #[derive(Debug)]
-struct Answer {
+struct AwaitedAnswer {
     id: String,
     output: Tail,
 }
 
 impl FirstLines {
     pub fn of(folder: &RunFolder, launch: &Launch) -> io::Result<Self> {
-        let answer = |id: &String| Ok(Answer { id: id.clone(), output: Tail::open(&folder.stdout(), 0)? });
+        let answer = |id: &String| Ok(AwaitedAnswer { id: id.clone(), output: Tail::open(&folder.stdout(), 0)? });
         let answers = launch.answers_awaited.iter().map(answer).collect::<io::Result<_>>()?;
         Ok(Self { lines: launch.first_lines.clone(), answers })
     }
 }
 
-impl Answer {
+impl AwaitedAnswer {
     /// Whether the answer is there. Other lines of the output are passed over.
     fn is_there(&mut self) -> io::Result<bool> {
         loop {
@@ -194,7 +194,7 @@ mod tests {
         folder.create_for_agent().unwrap();
         let mut output = std::fs::File::options().append(true).open(folder.stdout()).unwrap();
         let (reader, stdin) = io::pipe().unwrap();
-        let answer = |id: &str| Answer { id: id.into(), output: Tail::open(&folder.stdout(), 0).unwrap() };
+        let answer = |id: &str| AwaitedAnswer { id: id.into(), output: Tail::open(&folder.stdout(), 0).unwrap() };
         let lines = FirstLines { answers: vec![answer("hello"), answer("open")], ..first(&["one", "two", "three"]) };
         folder.append_requests(&[LauncherRequest::CloseInput]).unwrap();
         let _writer = StdinWriter::start(stdin, lines, &folder.inbox()).unwrap();
@@ -208,7 +208,7 @@ mod tests {
         // Noise, another answer, a request with the same id, and a line without its end are none.
         let noise = "hello\n{\"id\":7,\"result\":{}}\n{\"id\":\"hello\",\"method\":\"x\"}\n{\"id\":\"hello\",";
         output.write_all(noise.as_bytes()).unwrap();
-        let mut seen = Answer { id: "hello".into(), output: Tail::open(&folder.stdout(), 0).unwrap() };
+        let mut seen = AwaitedAnswer { id: "hello".into(), output: Tail::open(&folder.stdout(), 0).unwrap() };
         assert!(!seen.is_there().unwrap());
         output.write_all(b"\"error\":{}}\n").unwrap();
         assert!(seen.is_there().unwrap());
@@ -224,7 +224,7 @@ mod tests {
         let folder = RunFolder::at(folder.path().join("1-1"));
         folder.create_for_agent().unwrap();
         let (mut reader, stdin) = io::pipe().unwrap();
-        let answers = vec![Answer { id: "hello".into(), output: Tail::open(&folder.stdout(), 0).unwrap() }];
+        let answers = vec![AwaitedAnswer { id: "hello".into(), output: Tail::open(&folder.stdout(), 0).unwrap() }];
         drop(StdinWriter::start(stdin, FirstLines { answers, ..first(&["one", "two"]) }, &folder.inbox()).unwrap());
         let mut rest = String::new();
         io::Read::read_to_string(&mut reader, &mut rest).unwrap();

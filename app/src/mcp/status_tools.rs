@@ -1,7 +1,7 @@
 //! The tools for the project's status: `.fctry/state.json`, build runs, build events and ideas. Only agents of a project that takes part
 //! in the protocol have them. The types are flat and their values are JSON text, because clients refuse unions.
 
-use super::{Answer, Server, ToolError, events};
+use super::{Server, ToolAnswer, ToolError, events};
 use crate::calls::Call;
 use crate::clock;
 use crate::http::{IdeaList, ResumeView, StatusValue};
@@ -100,7 +100,7 @@ pub struct Inbox {
 }
 
 impl Server {
-    pub(super) async fn get_state(&self, GetState { path }: GetState) -> Result<Answer, ToolError> {
+    pub(super) async fn get_state(&self, GetState { path }: GetState) -> Result<ToolAnswer, ToolError> {
         let path: Option<Path> = path.map(|path| path.parse().map_err(wrong)).transpose()?;
         let all: StatusValue = self.client().await?.get("/api/state").await?;
         let found = match (path, all.value.object()) {
@@ -109,10 +109,10 @@ impl Server {
             (Some(_), None) => None,
         };
         let found = found.unwrap_or_else(Json::null);
-        Ok(Answer { text: found.laid_out(), data: json!({ "value": found.value() }), next: None })
+        Ok(ToolAnswer { text: found.laid_out(), data: json!({ "value": found.value() }), next: None })
     }
 
-    pub(super) async fn change_state(&self, given: ChangeState) -> Result<Answer, ToolError> {
+    pub(super) async fn change_state(&self, given: ChangeState) -> Result<ToolAnswer, ToolError> {
         let ChangeState { action, path, value, by } = given;
         let place = || -> Result<Path, ToolError> {
             path.as_deref().ok_or_else(|| lacks(&action, "path"))?.parse().map_err(wrong)
@@ -131,7 +131,7 @@ impl Server {
         self.change_status(change).await
     }
 
-    pub(super) async fn workflow_step(&self, given: WorkflowStep) -> Result<Answer, ToolError> {
+    pub(super) async fn workflow_step(&self, given: WorkflowStep) -> Result<ToolAnswer, ToolError> {
         let WorkflowStep { action, step, choose, summary } = given;
         let choose = match choose.as_deref() {
             None => None,
@@ -145,7 +145,7 @@ impl Server {
         self.change_status(change).await
     }
 
-    pub(super) async fn change_build(&self, given: ChangeBuild) -> Result<Answer, ToolError> {
+    pub(super) async fn change_build(&self, given: ChangeBuild) -> Result<ToolAnswer, ToolError> {
         let ChangeBuild { action, chunk, plan, fresh, rebuild, changed } = given;
         let moved = |to: Move| -> Result<StatusChange, ToolError> {
             let chunk = chunk.ok_or_else(|| lacks(&action, "chunk"))?;
@@ -168,7 +168,7 @@ impl Server {
                 let shown: ResumeView = self.client().await?.get("/api/build-resume").await?;
                 let data = serde_json::to_value(&shown).unwrap_or_default();
                 let text = serde_json::to_string_pretty(&shown).unwrap_or_default();
-                return Ok(Answer { text, data, next: None });
+                return Ok(ToolAnswer { text, data, next: None });
             }
             "start" => moved(Move::Start)?,
             "retry" => moved(Move::Retry)?,
@@ -191,14 +191,14 @@ impl Server {
     pub(super) async fn build_event(
         &self,
         BuildEventTool { kind, fields }: BuildEventTool,
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<ToolAnswer, ToolError> {
         let given: Json = fields.as_deref().unwrap_or("{}").parse().map_err(wrong)?;
         let mut event = given.object().ok_or_else(|| ToolError("`fields` must be a JSON object".into()))?;
         event.set("kind", kind.as_str().into());
         self.change_status(StatusChange::RecordEvent { event: event.to_json(), id: clock::new_named_id("event") }).await
     }
 
-    pub(super) async fn inbox(&self, given: Inbox) -> Result<Answer, ToolError> {
+    pub(super) async fn inbox(&self, given: Inbox) -> Result<ToolAnswer, ToolError> {
         let Inbox { action, id, kind, content, status, note } = given;
         let named = |id: Option<String>| id.ok_or_else(|| lacks(&action, "id"));
         let change = match action.as_str() {
@@ -206,7 +206,7 @@ impl Server {
                 let list: IdeaList = self.client().await?.get("/api/inbox").await?;
                 let items: Vec<Option<Value>> = list.items.iter().map(|idea| idea.item.value()).collect();
                 let text = list.items.iter().map(|idea| format!("{}  {}\n", idea.id, idea.status)).collect();
-                return Ok(Answer { text, data: json!({ "items": items }), next: None });
+                return Ok(ToolAnswer { text, data: json!({ "items": items }), next: None });
             }
             "add" => IdeaChange::Add {
                 id: clock::new_named_id("inbox"),
@@ -232,10 +232,10 @@ impl Server {
                 idea.item
             }
         };
-        Ok(Answer { text: item.laid_out(), data: json!({ "item": item.value() }), next: None })
+        Ok(ToolAnswer { text: item.laid_out(), data: json!({ "item": item.value() }), next: None })
     }
 
-    async fn change_status(&self, change: StatusChange) -> Result<Answer, ToolError> {
+    async fn change_status(&self, change: StatusChange) -> Result<ToolAnswer, ToolError> {
         let edits: Vec<Value> = match &self.run_tools {
             Some(run_tools) => {
                 let accepted = run_tools.call(Call::ChangeStatus(Box::new(change))).await?;
@@ -253,7 +253,7 @@ impl Server {
         });
         let text: Vec<String> = lines.collect();
         let text = if text.is_empty() { "recorded".to_owned() } else { text.join("\n") };
-        Ok(Answer { text, data: json!({ "edits": edits }), next: None })
+        Ok(ToolAnswer { text, data: json!({ "edits": edits }), next: None })
     }
 }
 

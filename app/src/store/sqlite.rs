@@ -75,7 +75,7 @@ impl Sqlite {
     }
 
     /// Runs `write` in a transaction, with the last event of the log: all of it is written, or nothing.
-    fn writing<T>(&self, write: impl FnOnce(&Connection, EventId) -> Result<T, Problem>) -> Result<T, StoreError> {
+    fn writing<T>(&self, write: impl FnOnce(&Connection, EventId) -> Result<T, WriteProblem>) -> Result<T, StoreError> {
         let writer = self.writer();
         let explain = |error| explain(&self.path, error);
         self.refuse_if_lost()?;
@@ -83,8 +83,8 @@ impl Sqlite {
         let before = head_of(&writer).map_err(explain)?;
         let done = match write(&writer, before) {
             Ok(done) => done,
-            Err(Problem::Known(error)) => return Err(error),
-            Err(Problem::Sql(error)) => return Err(explain(error)),
+            Err(WriteProblem::Known(error)) => return Err(error),
+            Err(WriteProblem::Sql(error)) => return Err(explain(error)),
         };
         match transaction.commit() {
             // Looked at again before anything is acknowledged: two calls of `stat` cost nothing beside a sync.
@@ -135,7 +135,7 @@ impl Store for Sqlite {
     fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
         self.writing(|transaction, head| {
             if head != batch.seen && (batch.fixed || touched_since(transaction, batch)?) {
-                return Err(Problem::Known(StoreError::Conflict));
+                return Err(WriteProblem::Known(StoreError::Conflict));
             }
             let mut insert =
                 transaction.prepare_cached("INSERT INTO events (id, stream, body, sum) VALUES (?1, ?2, ?3, ?4)")?;
@@ -311,12 +311,12 @@ impl Drop for Transaction<'_> {
 }
 
 /// An error that we detected, or one of SQLite.
-enum Problem {
+enum WriteProblem {
     Known(StoreError),
     Sql(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Problem {
+impl From<rusqlite::Error> for WriteProblem {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }

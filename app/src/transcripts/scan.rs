@@ -55,7 +55,7 @@ pub(crate) struct LineSpan {
 }
 
 /// What is kept of a line until the path is known.
-struct Seen {
+struct SeenKnot {
     place: LineSpan,
     messages: u64,
     prompt: Option<String>,
@@ -84,7 +84,7 @@ pub(super) fn scan(file: &Path) -> io::Result<Scanned> {
                         tree.add(&knot);
                         let prompt = knot.said.iter().find(|(kind, _)| *kind == MessageKind::User);
                         let prompt = prompt.map(|(_, content)| first_line(content));
-                        seen.push(Seen { place, messages: knot.said.len() as u64, prompt });
+                        seen.push(SeenKnot { place, messages: knot.said.len() as u64, prompt });
                     }
                 }
                 Ok(_) | Err(_) => scanned.unread += 1,

@@ -39,7 +39,7 @@ pub struct Hold<'a> {
 }
 
 /// Git's entry for a worktree.
-struct Entry {
+struct GitEntry {
     /// The reason of its lock, if it is locked.
     locked: Option<String>,
 }
@@ -247,7 +247,7 @@ impl<'a> Hold<'a> {
         }
     }
 
-    fn entry(&self, top: &Path) -> Result<Option<Entry>, WorktreeError> {
+    fn entry(&self, top: &Path) -> Result<Option<GitEntry>, WorktreeError> {
         let list = self.among_all()?.args(["worktree", "list", "--porcelain", "-z"]).succeed()?.out;
         let text = String::from_utf8_lossy(&list);
         let ours = text.split("\0\0").find(|entry| {
@@ -255,7 +255,7 @@ impl<'a> Hold<'a> {
         });
         Ok(ours.map(|entry| {
             let locked = entry.split('\0').find_map(|line| line.strip_prefix("locked"));
-            Entry { locked: locked.map(|reason| reason.trim().to_owned()) }
+            GitEntry { locked: locked.map(|reason| reason.trim().to_owned()) }
         }))
     }
 
@@ -310,7 +310,7 @@ fn is_at(file: &File, path: &Path) -> std::io::Result<bool> {
     }
 }
 
-impl Entry {
+impl GitEntry {
     fn is_husk(&self) -> bool {
         matches!(self.locked.as_deref(), Some(HALF_MADE | HALF_REMOVED))
     }

@@ -19,7 +19,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestMeter {
     prices: Arc<PriceTable>,
-    answers: VecDeque<Answer>,
+    answers: VecDeque<ModelAnswer>,
     /// What the further lines of answers showed. It is told with the next answer, so that each request is told once.
     untold: Usage,
     /// The model that answered the agent itself last, and the tokens of that request and its answer.
@@ -28,7 +28,7 @@ pub(super) struct RequestMeter {
 
 /// An answer of the model, as far as it was said.
 #[derive(Clone, Debug)]
-struct Answer {
+struct ModelAnswer {
     id: String,
     bytes: u64,
     /// What was counted for it.
@@ -55,7 +55,7 @@ impl RequestMeter {
                 if self.answers.len() == MAX_ANSWERS {
                     self.answers.pop_front();
                 }
-                self.answers.push_back(Answer { id, bytes: 0, counted: Usage::default() });
+                self.answers.push_back(ModelAnswer { id, bytes: 0, counted: Usage::default() });
                 self.answers.len() - 1
             }
         };

@@ -83,7 +83,7 @@ impl Audit {
 
     /// Reads what every process of the project has written.
     pub fn read_spools(&mut self, project: &Project) -> Result<(), Report> {
-        for Attempt { agent, name, folder } in attempts(&project.data().join("runs")) {
+        for AuditedAttempt { agent, name, folder } in attempts(&project.data().join("runs")) {
             let read = |file| std::fs::read_to_string(folder.join(file)).context("a spool cannot be read");
             // All agents of the demo are scripted.
             let mut reader = StreamJsonReader::default();
@@ -122,20 +122,20 @@ fn tool_id(content: &str) -> String {
     content["id"].as_str().unwrap_or_default().to_owned()
 }
 
-struct Attempt {
+struct AuditedAttempt {
     agent: String,
     /// The number of the run and of the attempt.
     name: String,
     folder: PathBuf,
 }
 
-fn attempts(runs: &Path) -> Vec<Attempt> {
+fn attempts(runs: &Path) -> Vec<AuditedAttempt> {
     let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().collect::<Vec<_>>();
     let name = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     let mut attempts = Vec::new();
     for agent in below(runs) {
         for attempt in below(&agent.path()).iter().filter(|attempt| attempt.path().join("stdout.jsonl").exists()) {
-            attempts.push(Attempt { agent: name(&agent), name: name(attempt), folder: attempt.path() });
+            attempts.push(AuditedAttempt { agent: name(&agent), name: name(attempt), folder: attempt.path() });
         }
     }
     attempts
