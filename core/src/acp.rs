@@ -13,11 +13,11 @@ mod tool_call;
 mod usage;
 
 use crate::harness::{Declared, ModelChoice, Reader, WaitingMessage};
+use crate::json::Fields;
 use crate::json_rpc::RpcMessage;
 use crate::output::{FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
 use crate::price::PriceTable;
-use crate::stream_json::fields::Fields;
 use crate::stream_json::{object, outputs_of};
 use crate::usage::{ContextUse, Money, Usage};
 use replay::SessionReplay;

@@ -14,12 +14,12 @@ mod tally;
 
 use crate::Timestamp;
 use crate::harness::Reader;
+use crate::json::{Fields, text};
 use crate::json_rpc::RpcMessage;
 use crate::output::{FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
 use crate::price::PriceTable;
 use crate::run::TOOL_SERVER;
-use crate::stream_json::fields::{Fields, text};
 use crate::stream_json::{object, outputs_of};
 use item::Items;
 use std::collections::BTreeMap;

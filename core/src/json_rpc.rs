@@ -1,6 +1,6 @@
 //! JSON-RPC by lines, as codex and the agents behind ACP speak it: requests, notifications and answers.
 
-use crate::stream_json::fields::{Fields, text};
+use crate::json::{Fields, text};
 use serde_json::{Value, json};
 
 /// What a program says in one line.

@@ -56,6 +56,7 @@ pub mod history;
 pub mod id;
 pub mod idea_inbox;
 mod json_rpc;
+mod json;
 pub mod mail;
 pub mod outcome;
 pub mod output;

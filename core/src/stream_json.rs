@@ -4,10 +4,10 @@
 //! new versions bring new ones all the time. Only a line that is not JSON is an error: the process was cut off in the middle
 //! of the line, or does not speak this format.
 
-pub(crate) mod fields;
 mod request_meter;
 
 use crate::harness::Reader;
+use crate::json::{self, Fields};
 use crate::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
 use crate::permission::{Access, PermissionRequest};
@@ -15,7 +15,6 @@ use crate::price::PriceTable;
 use crate::run::TOOL_SERVER;
 use crate::usage::Usage;
 use crate::{Timestamp, failure};
-use fields::Fields;
 use request_meter::RequestMeter;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -305,7 +304,7 @@ fn turn_result(line: &Fields, api_error: Option<ApiError>) -> TurnResult {
     if !line.flag("is_error") {
         return TurnResult::Ok;
     }
-    let errors: Vec<String> = line.list("errors").into_iter().filter_map(fields::text).collect();
+    let errors: Vec<String> = line.list("errors").into_iter().filter_map(json::text).collect();
     let reason = line.text("terminal_reason").unwrap_or_default();
     if reason.starts_with("aborted_") {
         return TurnResult::Interrupted;

@@ -10,8 +10,8 @@
 
 use crate::MessageKind;
 use crate::history::MAX_MESSAGE_BYTES;
+use crate::json::Fields;
 use crate::run::{tool_call, tool_result};
-use crate::stream_json::fields::Fields;
 use crate::stream_json::{NotJson, joined, object};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,7 +148,7 @@ fn system(line: &Fields) -> (LineOrigin, Vec<(MessageKind, String)>) {
             let named = |name: &str| kept.as_ref().map(|kept| kept.list(name)).unwrap_or_default();
             let role = LineOrigin::Compaction {
                 summary: kept.as_ref().and_then(|kept| kept.text("anchorUuid")),
-                kept: named("uuids").into_iter().filter_map(crate::stream_json::fields::text).collect(),
+                kept: named("uuids").into_iter().filter_map(crate::json::text).collect(),
             };
             (role, vec![(MessageKind::Clear, COMPACTED.to_owned())])
         }

@@ -2,8 +2,8 @@
 //! opens a session. Agents say the latter in two places, of which the options of the session are the newer one.
 
 use crate::harness::{Declared, ModelChoice, RepeatsHistory};
+use crate::json::Fields;
 use crate::json_rpc::RpcMessage;
-use crate::stream_json::fields::Fields;
 use crate::stream_json::object;
 use serde_json::value::RawValue;
 

@@ -3,8 +3,8 @@
 
 use crate::codex;
 use crate::failure::by_words;
+use crate::json::Fields;
 use crate::output::{FailureKind, TurnResult};
-use crate::stream_json::fields::Fields;
 
 /// The code for an agent that must be logged in first.
 const AUTHENTICATION_REQUIRED: &str = "-32000";

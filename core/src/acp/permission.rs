@@ -2,9 +2,9 @@
 //! a request in the log holds the agent's own id and both options, and a daemon that has never seen the request can answer it.
 
 use super::tool_call::{ToolCall, own_tool};
+use crate::json::Fields;
 use crate::json_rpc;
 use crate::permission::{Access, PermissionDecision, PermissionRequest};
-use crate::stream_json::fields::Fields;
 use serde_json::{Value, json};
 
 /// The answer to a request, as a line of the agent's input.

@@ -4,7 +4,7 @@
 
 use super::MAX_TEXT_BYTES;
 use crate::harness::WaitingMessage;
-use crate::stream_json::fields::Fields;
+use crate::json::Fields;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionReplay {

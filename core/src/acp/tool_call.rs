@@ -1,8 +1,8 @@
 //! The tool calls of a turn. An agent announces a call, often without its input, and updates it until it is over.
 
+use crate::json::Fields;
 use crate::output::Output;
 use crate::run::TOOL_SERVER;
-use crate::stream_json::fields::Fields;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The tokens that agents report: for the turn in the answer that ends it, or for each request to the model beside a piece of text. The
 //! protocol has a field for the first. Some agents have fields of their own.
 
-use crate::stream_json::fields::Fields;
+use crate::json::Fields;
 use crate::usage::Usage;
 
 /// From the answer that ends a turn. opencode and the adapters have `usage`, gemini has a quota.

@@ -7,8 +7,8 @@
 //!    └──────────rebuild─────────────┴── completed
 //! ```
 
+use crate::json::{self, Fields};
 use crate::status::{Json, Object};
-use crate::stream_json::fields::{self, Fields};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -129,7 +129,7 @@ impl Move {
 impl Chunk {
     pub(super) fn read(chunk: &Fields<'_>, place: ChunkId) -> Self {
         let id = chunk.count("id").unwrap_or(place);
-        let texts = |name: &str| chunk.list(name).into_iter().filter_map(fields::text).collect::<Vec<_>>();
+        let texts = |name: &str| chunk.list(name).into_iter().filter_map(json::text).collect::<Vec<_>>();
         let depends_on = chunk.list("dependsOn").into_iter().filter_map(|id| id.get().parse().ok()).collect();
         Self {
             id,

@@ -1,8 +1,8 @@
 //! Failures as codex reports them, in the kinds that all harnesses share.
 
 use crate::failure::{by_status, by_words};
+use crate::json::Fields;
 use crate::output::{ApiError, FailureKind, Output, TurnResult};
-use crate::stream_json::fields::Fields;
 
 /// An `error` notification: a retry, or the reason for which the turn is about to fail.
 pub(super) fn error(params: &Fields) -> Option<Output> {

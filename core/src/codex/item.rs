@@ -1,9 +1,9 @@
 //! The items of a turn: messages, commands, changes of files, calls of tools. Each is told when it starts and when it is completed.
 
 use super::command_line;
+use crate::json::Fields;
 use crate::output::Output;
 use crate::run::TOOL_SERVER;
-use crate::stream_json::fields::Fields;
 use crate::stream_json::joined;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -141,6 +141,6 @@ fn result(item: &Fields) -> Option<Output> {
 
 fn reasoning(item: &Fields) -> Option<Output> {
     let parts = item.list("summary").into_iter().chain(item.list("content"));
-    let texts: Vec<String> = parts.filter_map(crate::stream_json::fields::text).collect();
+    let texts: Vec<String> = parts.filter_map(crate::json::text).collect();
     (!texts.is_empty()).then(|| Output::Thinking { text: texts.join("\n") })
 }

@@ -3,10 +3,10 @@
 
 use super::command_line;
 use super::item::Items;
+use crate::json::Fields;
 use crate::json_rpc;
 use crate::permission::{Access, PermissionDecision, PermissionRequest};
 use crate::run::TOOL_SERVER;
-use crate::stream_json::fields::Fields;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! What a thread of codex and its sub-agents use. Codex reports totals of each thread: they go on over resumes, and a fork begins
 //! with the total of its parent, which is reported before the first turn. It reports no cost, so each request is priced.
 
+use crate::json::Fields;
 use crate::price::PriceTable;
-use crate::stream_json::fields::Fields;
 use crate::usage::{ContextUse, Money, Usage};
 use std::collections::BTreeMap;
 use std::sync::Arc;

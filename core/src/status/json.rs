@@ -66,7 +66,7 @@ impl Json {
 
     /// A text without its quotes. Half a character, as JavaScript may write it, becomes a replacement character.
     pub fn words(&self) -> Option<String> {
-        crate::stream_json::fields::text(&self.0)
+        crate::json::text(&self.0)
     }
 
     pub fn object(&self) -> Option<Object> {

@@ -2,7 +2,7 @@
 //! numbers that make no sense are shown as they are or left out, never computed with.
 
 use super::{Json, StatusDocument};
-use crate::stream_json::fields::Fields;
+use crate::json::Fields;
 
 /// Steps done of steps in all. `done` may exceed `total` if the writer says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

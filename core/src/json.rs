@@ -1,5 +1,5 @@
-//! A JSON object whose fields are looked at one by one. A field that is missing, null or of another type than expected is just
-//! not there: the child's format changes with every version, and one strange field must not cost the rest of the line.
+//! A JSON object whose fields are looked at one by one. A field that is missing, null or of an unexpected type counts as absent: the format of
+//! an agent program changes with every version, and one strange field must not cost the rest of the line.
 //!
 //! Only what is asked for is decoded; the rest stays text. So deep nesting costs no stack, and the input of a tool is kept
 //! exactly as it was said.
