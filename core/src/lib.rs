@@ -51,6 +51,7 @@ pub mod command;
 pub mod dag;
 pub mod event;
 mod failure;
+mod file_write;
 pub mod harness;
 pub mod history;
 pub mod id;

@@ -3,6 +3,7 @@
 
 use super::{Seats, floor};
 use crate::event::SeatEvent;
+use crate::file_write::{FileWrite, is_new};
 use crate::output::Output;
 use crate::{AgentId, Event, World};
 use serde::{Deserialize, Serialize};
@@ -15,11 +16,6 @@ const MAX_NAME_BYTES: usize = 1 << 10;
 const MAX_PATH_BYTES: usize = 4 << 10;
 /// Where artifacts are, from the folder of the lead.
 const ARTIFACTS: &str = "memory/";
-/// The tool of the Claude CLI that writes a file as a whole.
-const WRITE: &str = "Write";
-/// How the result of that tool begins if the file was not there before, and what it says if it was.
-const CREATED: &str = "File created";
-const REPLACED: [&str; 2] = ["has been updated", "has been overwritten"];
 /// How much of a file is looked through for what it says about itself, in bytes: its head comes first.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// The longest text that is taken from it, in characters.
@@ -84,7 +80,7 @@ fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
 
 impl LeadCall {
     pub(crate) fn new(id: &str, tool: &str, input: &Value) -> Self {
-        Self { id: id.to_owned(), tool: tool.to_owned(), artifact: ArtifactWrite::of(tool, input) }
+        Self { id: id.to_owned(), tool: tool.to_owned(), artifact: ArtifactWrite::of(input) }
     }
 
     /// From a tool call as it stands in a history.
@@ -96,12 +92,16 @@ impl LeadCall {
 }
 
 impl ArtifactWrite {
-    fn of(tool: &str, input: &Value) -> Option<Self> {
-        let path = input["file_path"].as_str().filter(|path| tool == WRITE && path.len() <= MAX_PATH_BYTES)?;
-        let inside = path.strip_prefix(ARTIFACTS).or_else(|| path.split_once("/memory/").map(|(_, inside)| inside))?;
-        let content = input["content"].as_str().unwrap_or_default();
-        let meta = ArtifactMeta::read(content);
-        Some(Self { path: path.to_owned(), filename: inside.to_owned(), bytes: content.len() as u64, meta })
+    /// The first artifact that a call with this input writes.
+    fn of(input: &Value) -> Option<Self> {
+        FileWrite::all(input).filter(|write| write.path.len() <= MAX_PATH_BYTES).find_map(
+            |FileWrite { path, content }| {
+                let inside =
+                    path.strip_prefix(ARTIFACTS).or_else(|| path.split_once("/memory/").map(|(_, inside)| inside))?;
+                let meta = ArtifactMeta::read(content);
+                Some(Self { path: path.to_owned(), filename: inside.to_owned(), bytes: content.len() as u64, meta })
+            },
+        )
     }
 }
 
@@ -140,12 +140,6 @@ pub(crate) fn artifacts(world: &World, agent: AgentId, outputs: &[Output]) -> Ve
         }
     }
     written
-}
-
-/// Whether the file was not there before, if the tool says so.
-fn is_new(result: &str) -> Option<bool> {
-    let replaced = || REPLACED.iter().any(|words| result.contains(words));
-    result.starts_with(CREATED).then_some(true).or_else(|| replaced().then_some(false))
 }
 
 impl Seats {

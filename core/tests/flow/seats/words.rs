@@ -352,6 +352,14 @@ fn an_artifact_of_the_lead_is_recorded_beside_the_result_of_its_tool() {
     let others =
         vec![call("t3", "/tmp/c.html"), result("t3", "ok", false), call("t4", "memory/d"), result("t4", "no", true)];
     assert_eq!(written(&play.says(LEAD, others)), []);
+    // A lead in codex.
+    let changes = serde_json::json!({ "changes": [{ "path": "/mill/memory/e.html", "kind": "add", "diff": "new" }] });
+    let patch = Output::ToolUse { id: "t5".into(), name: "apply_patch".into(), input: changes.to_string() };
+    let events = play.says(LEAD, vec![patch, result("t5", "completed", false)]);
+    assert!(matches!(
+        &written(&events)[..],
+        [Event::Seat(SeatEvent::ArtifactWritten { filename, bytes: 3, is_new: None, .. })] if filename == "e.html"
+    ));
 }
 
 /// Nobody has read it. The lead passes it on, once, and its answer is that of the seat. So do later messages, until the seat sleeps.
