@@ -230,17 +230,13 @@ fn advice(cause: Cause) -> &'static str {
         Cause::RateLimited => "Resume it when the limit is lifted.",
         Cause::Overloaded => "The service has too much to do; resume it in a while.",
         Cause::OutOfCredit => "Add credit to the account, then resume it.",
-        Cause::Unauthorised => "Log in again or mend the key, then resume it.",
-        Cause::PromptTooLong => "Its history is too long for the model: compact it, or begin anew with less.",
+        Cause::Unauthorised => "Log in again or correct the key, then resume it.",
+        Cause::PromptTooLong => "Its history is too long for the model: compact it, or start a new agent with less.",
         Cause::Unavailable => "The service or the network is down; resume it in a while.",
-        Cause::Refused => "Say it in other words, or begin anew.",
-        Cause::OutputTooLong => {
-            "Ask for less at once, or let the program write more (claude: CLAUDE_CODE_MAX_OUTPUT_TOKENS)."
-        }
+        Cause::Refused => "Say it in other words, or start a new agent.",
+        Cause::OutputTooLong => "Ask for less at once, or raise the limit of the agent program for one answer.",
         Cause::WrongModel => "Choose another model with --model.",
-        Cause::BadArguments => {
-            "Mend the arguments of its program in the settings, such as `claude_args` or `codex_args`."
-        }
+        Cause::BadArguments => "Correct the arguments of its agent program in the settings.",
         Cause::Completed
         | Cause::Crashed
         | Cause::Stuck
@@ -248,7 +244,7 @@ fn advice(cause: Cause) -> &'static str {
         | Cause::UserEnded
         | Cause::OverBudget
         | Cause::AwaitsPermission
-        | Cause::LostWithMachine => "Resume it, or begin anew.",
+        | Cause::LostWithMachine => "Resume it, or start a new agent.",
     }
 }
 

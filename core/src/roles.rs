@@ -128,7 +128,7 @@ impl Preset {
 /// A table by which no quest can be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTable {
-    #[error("the path of `work` names nobody: who does a step?")]
+    #[error("the path of `work` is empty, so no role would work on a step")]
     NobodyWorks,
     #[error("`{place}` names the role `{role}`, which is not in the table")]
     Unknown { place: String, role: String },

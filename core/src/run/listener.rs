@@ -22,7 +22,7 @@ const MODEL_NOT_TOLD: &str =
     "This agent program cannot be told which model to use. It uses the model of its own settings.";
 
 /// For a turn that a harness cancelled by itself.
-const CANCELLED_BY_NOBODY: &str = "its turn was cancelled, and nobody had asked for that";
+const CANCELLED_UNASKED: &str = "the agent program cancelled its turn, although Hatchery had not asked for that";
 
 /// Takes in what a process said, from one place in its output to another: exactly once, because the place is part of it.
 pub(crate) fn take_output(
@@ -220,7 +220,7 @@ impl<'a> Listener<'a> {
 
     fn turn_ends(&mut self, end: &TurnEnd) -> Vec<Event> {
         let of = self.of;
-        let failed = TurnResult::Failed { kind: FailureKind::Other, detail: CANCELLED_BY_NOBODY.to_owned() };
+        let failed = TurnResult::Failed { kind: FailureKind::Other, detail: CANCELLED_UNASKED.to_owned() };
         let end = &match self.is_interrupted_by_nobody(end) {
             true => TurnEnd { result: failed, ..end.clone() },
             false => end.clone(),

@@ -182,7 +182,7 @@ fn the_words_say_what_happened_and_what_to_do() {
         "It ended in the middle of a turn (SIGKILL). Look at what it wrote to stderr. It can be resumed."
     );
     assert_eq!(detail("sig_SIGINT_tool"), "Its last turn was interrupted (exit code 0). It can be resumed.");
-    assert_eq!(detail("max_turns"), "It failed: Reached maximum number of turns (2). Resume it, or begin anew.");
+    assert_eq!(detail("max_turns"), "It failed: Reached maximum number of turns (2). Resume it, or start a new agent.");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_table_by_which_no_quest_can_be_run_is_refused() {
         change(&mut table);
         table.check().expect_err("it is bad").to_string()
     };
-    assert!(bad(|it| it.paths.work.clear()).contains("who does a step"));
+    assert!(bad(|it| it.paths.work.clear()).contains("`work` is empty"));
     assert!(bad(|it| it.paths.review.push("judge".into())).contains("`review` names the role `judge`"));
     assert!(bad(|it| it.roles[0].calls.push("judge".into())).contains("calls of chaoswhisperer"));
     assert!(bad(|it| it.mender = "judge".into()).contains("`mender` names the role `judge`"));

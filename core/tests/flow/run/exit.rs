@@ -115,19 +115,19 @@ fn the_evidence_is_for_crashes_and_has_a_limit() {
 #[test]
 fn a_failed_turn_has_its_cause() {
     let final_ones = [
-        (refused(FailureKind::Unauthorised), Cause::Unauthorised, "Log in again or mend the key, then resume it."),
+        (refused(FailureKind::Unauthorised), Cause::Unauthorised, "Log in again or correct the key, then resume it."),
         (refused(FailureKind::OutOfCredit), Cause::OutOfCredit, "Add credit to the account, then resume it."),
         (
             refused(FailureKind::PromptTooLong),
             Cause::PromptTooLong,
-            "Its history is too long for the model: compact it, or begin anew with less.",
+            "Its history is too long for the model: compact it, or start a new agent with less.",
         ),
-        (refused(FailureKind::Refused), Cause::Refused, "Say it in other words, or begin anew."),
+        (refused(FailureKind::Refused), Cause::Refused, "Say it in other words, or start a new agent."),
         (refused(FailureKind::WrongModel), Cause::WrongModel, "Choose another model with --model."),
         (
             refused(FailureKind::OutputTooLong),
             Cause::OutputTooLong,
-            "Ask for less at once, or let the program write more (claude: CLAUDE_CODE_MAX_OUTPUT_TOKENS).",
+            "Ask for less at once, or raise the limit of the agent program for one answer.",
         ),
     ];
     for (end, cause, advice) in final_ones {
@@ -138,7 +138,7 @@ fn a_failed_turn_has_its_cause() {
     let detail = "It ended in the middle of a turn (exit code 1), after: no credit. It can be resumed.";
     it.then([crashed(first(), Exit::Code(1), detail), resumed(attempt(2))]);
     let it = failed(spec(), refused(FailureKind::Other)).when(exit(first(), Exit::Code(1)));
-    let detail = "It failed: no. Resume it, or begin anew.";
+    let detail = "It failed: no. Resume it, or start a new agent.";
     it.then([crashed(first(), Exit::Code(1), detail), resumed(attempt(2))]);
 }
 
@@ -253,8 +253,8 @@ fn only_the_latest_runs_are_kept_at_hand() {
 fn a_program_that_does_not_know_its_arguments_is_not_started_again() {
     let evidence = Some("error: unknown option '--nope'".to_owned());
     let it = present(spec()).when(Command::ReportExit { of: first(), exit: Exit::Code(1), evidence });
-    let detail = "It does not understand how it was started: error: unknown option '--nope'. Mend the arguments of its \
-                  program in the settings, such as `claude_args` or `codex_args`.";
+    let detail = "It does not understand how it was started: error: unknown option '--nope'. Correct the arguments of its \
+                  agent program in the settings.";
     it.then([over(first(), Cause::BadArguments, Exit::Code(1), detail)]);
 }
 
