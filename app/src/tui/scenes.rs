@@ -53,8 +53,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use serde_json::json;
 use talk::{
-    PAUSE, TABLE, TABLE_80, admin_page, asked_call, at_weaver_table, call, crash_and_resume, denied_call, inherit,
-    last_tool, later, message, result, table_begin, typed, with_talk,
+    PAUSE, TABLE, TABLE_80, admin_page, asked_call, at_weaver_table, call, crash_and_resume, denied_call, file_input,
+    inherit, last_tool, later, message, result, table_begin, typed, with_talk,
 };
 
 /// What is on the screen, with `█` where something is typed. Elsewhere the cursor is on the chosen row, as `❯` shows.
@@ -312,7 +312,7 @@ fn many_at_work() {
     for (number, name) in (0..).zip(["Edit", "Read", "Edit", "Bash", "Read", "Edit"]) {
         let begin = later("13:59", i64::try_from(number).unwrap() * 11_000);
         let id = 47_820 + 2 * number;
-        events.push(Record { ts: begin, ..call(id, begin, name, json!({ "file_path": "src/worker.rs" })) });
+        events.push(Record { ts: begin, ..call(id, begin, name, file_input(name, "src/worker.rs")) });
         events.push(result(id + 1, id, Timestamp(begin.0 + 9_000), "x", false));
     }
     let text = "What is left is the worker itself. It asks once a second today; with `next_at` it can sleep\nuntil the next one is due:\n\n```rust\nlet due = attempts.next_due().await?;\ntokio::select! {\n    _ = sleep_until(due.min(now + IDLE)) => {}\n    _ = woken.notified() => {}\n}\n```";

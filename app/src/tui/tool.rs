@@ -8,6 +8,11 @@ use serde_json::Value;
 /// An edit with more pairs of lines than this is shown as one change: an edit in sight is compared again for each frame.
 const MAX_COMPARED: usize = 250_000;
 
+/// The names of an argument that is a file to read or to change.
+const FILE_NAMES: &[&str] = &["file_path", "filePath", "absolute_path"];
+/// The names of an argument that says what to search files for.
+const SEARCH_NAMES: &[&str] = &["pattern", "path"];
+
 /// A call, from its begin to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
@@ -135,8 +140,9 @@ impl Tool {
         }
         match outcome.text.lines().count() {
             0 => String::new(),
-            1 if self.name != "Read" => text::cut(text::without_escapes(&outcome.text).trim(), 32),
-            1 => "1 line".to_owned(),
+            // The only line of a file says less than that there is one.
+            1 if self.names_any(FILE_NAMES) => "1 line".to_owned(),
+            1 => text::cut(text::without_escapes(&outcome.text).trim(), 32),
             lines => format!("{lines} lines"),
         }
     }
@@ -151,8 +157,14 @@ impl Tool {
 
     /// Whether the time that it took is worth a word.
     pub fn shows_time(&self) -> bool {
-        self.denied.is_none()
-            && (!self.subagent.is_empty() || !matches!(self.name.as_str(), "Read" | "Edit" | "Write" | "Grep" | "Glob"))
+        let is_quick = self.names_any(FILE_NAMES) || self.names_any(SEARCH_NAMES);
+        self.denied.is_none() && (!self.subagent.is_empty() || !is_quick)
+    }
+
+    /// Whether its input has a text with one of these names. Agent programs name their tools differently, and the arguments of the tools
+    /// alike.
+    fn names_any(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.input[*name].is_string())
     }
 
     /// All its lines when it is opened.

@@ -23,6 +23,15 @@ pub(super) fn message(number: u64, clock: Timestamp, whose: &str, kind: MessageK
     Record { id: EventId(number), ts: clock, session: None, event }
 }
 
+/// The input of a tool of the Claude CLI that is about one file.
+pub(super) fn file_input(name: &str, file: &str) -> serde_json::Value {
+    match name {
+        "Bash" => json!({ "command": file }),
+        "Read" => json!({ "file_path": file }),
+        _ => json!({ "path": file }),
+    }
+}
+
 pub(super) fn call(number: u64, clock: Timestamp, name: &str, input: serde_json::Value) -> Record {
     let content = json!({ "id": number.to_string(), "name": name, "input": input }).to_string();
     message(number, clock, "k3Qd", MessageKind::ToolCall, &content)
@@ -55,7 +64,7 @@ pub(super) fn table_begin(table: &str) -> Vec<Record> {
     for (number, name) in ["Read", "Grep", "Read", "Read", "Grep", "Bash", "Read"].into_iter().enumerate() {
         let number = number as u64;
         let begin = later("13:32", i64::try_from(number).unwrap() * 6_000);
-        events.push(call(46_360 + 2 * number, begin, name, json!({ "file_path": "src/store.rs" })));
+        events.push(call(46_360 + 2 * number, begin, name, file_input(name, "src/store.rs")));
         events.push(result(46_361 + 2 * number, 46_360 + 2 * number, Timestamp(begin.0 + 2_000), "x\ny", false));
     }
     events.push(message(46_402, at("13:36"), "k3Qd", MessageKind::Assistant, table));
@@ -151,7 +160,7 @@ pub(super) fn inherit(model: &mut Model, begin: &str, forked: &str, brief: bool)
     for (number, name) in (0..9).zip(["Read", "Grep", "Read", "Read", "Grep", "Read", "Grep", "Read", "Read"]) {
         let begin = later("13:25", number * 8_000);
         let id = 46_320 + 2 * u64::try_from(number).unwrap();
-        events.push(Record { ts: begin, ..call(id, begin, name, json!({ "file_path": "src/store.rs" })) });
+        events.push(Record { ts: begin, ..call(id, begin, name, file_input(name, "src/store.rs")) });
         events.push(result(id + 1, id, Timestamp(begin.0 + 2_000), "x", false));
     }
     let two = "Two places fit: a sorted set in Redis, or a table with the time of the next try.";
@@ -210,7 +219,7 @@ pub(super) fn admin_page() -> Vec<Record> {
     for (number, name) in (0..).zip(names) {
         let begin = later("13:19", 10_000 + i64::try_from(number).unwrap() * 16_000);
         let id = 47_404 + 2 * number;
-        events.push(Record { ts: begin, ..tool(id, "13:19", name, json!({ "file_path": "admin/attempts.tsx" })) });
+        events.push(Record { ts: begin, ..tool(id, "13:19", name, file_input(name, "admin/attempts.tsx")) });
         events.push(done(id + 1, Timestamp(begin.0 + 15_000), "x"));
     }
     let signal = json!({ "signal": "complete", "stepId": "admin-page", "summary": "The page lists attempts." });
