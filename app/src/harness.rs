@@ -106,8 +106,8 @@ pub struct ToolServer {
 impl ToolServer {
     /// The tools of one attempt.
     pub fn of(program: &Path, project: &Path, folder: &RunFolder, agent: &str, work: Work) -> Self {
-        let (project, mark) = (project.display().to_string(), folder.mark());
-        let args = ["mcp", "--project", &project, "--agent", agent, "--run", &mark].map(str::to_owned);
+        let (project, tag) = (project.display().to_string(), folder.tag());
+        let args = ["mcp", "--project", &project, "--agent", agent, "--run", &tag].map(str::to_owned);
         let more = match work {
             Work::Free => None,
             Work::Quest => Some("--quest".to_owned()),

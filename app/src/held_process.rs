@@ -9,7 +9,7 @@ use crate::cgroup::Cgroup;
 use crate::folder_watch::{FolderWatcher, WatchedFolder};
 use crate::no_links;
 use crate::processes::{self, ExitWatch};
-use crate::run_folder::{ATTEMPT_MARK, Ended, LAUNCHER_MARK, Launch, LauncherRequest, RunFolder, Started};
+use crate::run_folder::{ATTEMPT_TAG, Ended, LAUNCHER_TAG, Launch, LauncherRequest, RunFolder, Started};
 use hatchery_core::outcome::Exit;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -135,13 +135,13 @@ impl HeldProcess {
             killed
         });
         let session = started.map_or(0, |started| processes::kill_session(&started.launcher));
-        grouped + session + processes::kill_marked(ATTEMPT_MARK, &self.folder.mark())
+        grouped + session + processes::kill_tagged(ATTEMPT_TAG, &self.folder.tag())
     }
 
     /// Kills the launcher and everything below it, by what the kernel knows of them, and says whether the folder is free. For a
     /// launcher that does not obey: the agent can write into the folder through which it is asked.
     pub fn kill_with_launcher(&self) -> io::Result<bool> {
-        processes::kill_marked(LAUNCHER_MARK, &self.folder.mark());
+        processes::kill_tagged(LAUNCHER_TAG, &self.folder.tag());
         self.kill_leftovers();
         self.folder.is_held().map(|is_held| !is_held)
     }
@@ -178,7 +178,7 @@ impl HeldProcess {
         let path = self.folder.path();
         let mut launcher = tokio::process::Command::new(&self.program);
         launcher.arg("launch").arg(path).current_dir(path);
-        launcher.env_clear().env(LAUNCHER_MARK, self.folder.mark()).stdin(Stdio::null()).stdout(Stdio::null());
+        launcher.env_clear().env(LAUNCHER_TAG, self.folder.tag()).stdin(Stdio::null()).stdout(Stdio::null());
         launcher.stderr(no_links::append(&path.join("launcher.log"))?);
         // The launcher outlives the daemon. If it ends first, the runtime reaps it.
         launcher.kill_on_drop(false).spawn().map(drop)

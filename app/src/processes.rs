@@ -44,7 +44,7 @@ pub fn wait_for_end(process: &Process, at_most: Duration) {
 
 /// Whether a process carries an entry of this name in its environment. None if it has no environment to look into, as a process that is
 /// being ended, or one of another user.
-pub fn is_marked(pid: u32, name: &str) -> Option<bool> {
+pub fn is_tagged(pid: u32, name: &str) -> Option<bool> {
     let environ = std::fs::read(format!("/proc/{pid}/environ")).ok().filter(|environ| !environ.is_empty())?;
     let entry = format!("{name}=");
     Some(environ.split(|byte| *byte == 0).any(|it| it.starts_with(entry.as_bytes())))
@@ -52,11 +52,11 @@ pub fn is_marked(pid: u32, name: &str) -> Option<bool> {
 
 /// Kills every process that carries the tag, and those that were forked meanwhile, until none is left. Says how many, and returns when they
 /// are gone: what they had open is free then.
-pub fn kill_marked(name: &str, value: &str) -> usize {
+pub fn kill_tagged(name: &str, value: &str) -> usize {
     let mut killed = Vec::new();
     // Each round may miss what is forked during its scan. A process that forks faster than all rounds is not stopped.
     for _ in 0..MAX_KILL_ROUNDS {
-        let found = marked(name, value);
+        let found = tagged(name, value);
         if found.is_empty() {
             break;
         }
@@ -106,7 +106,7 @@ const KILL_PAUSE: Duration = Duration::from_millis(5);
 const ENDING_TIMEOUT: Duration = Duration::from_secs(10);
 const ENDING_PAUSE: Duration = Duration::from_millis(5);
 
-pub use platform::{ExitWatch, adopt_orphans, began, boot, descendants, in_session, marked, parent, staying_in};
+pub use platform::{ExitWatch, adopt_orphans, began, boot, descendants, in_session, parent, staying_in, tagged};
 
 #[cfg(target_os = "linux")]
 mod platform {
@@ -183,7 +183,7 @@ mod platform {
     }
 
     /// All that carry an entry in their environment. Those of other users cannot be looked into, and are not ours.
-    pub fn marked(name: &str, value: &str) -> Vec<u32> {
+    pub fn tagged(name: &str, value: &str) -> Vec<u32> {
         let entry = format!("{name}={value}");
         let carries = |pid: &u32| {
             let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -279,7 +279,7 @@ mod platform {
         Vec::new()
     }
 
-    pub fn marked(_name: &str, _value: &str) -> Vec<u32> {
+    pub fn tagged(_name: &str, _value: &str) -> Vec<u32> {
         Vec::new()
     }
 

@@ -42,7 +42,7 @@ pub const FORMAT: u32 = 1;
 const HOLDER_PAUSE: Duration = Duration::from_millis(10);
 
 /// The environment variable that every process of an attempt carries, so that it can be found when its parent is gone.
-pub const ATTEMPT_MARK: &str = "HATCHERY_ATTEMPT";
+pub const ATTEMPT_TAG: &str = "HATCHERY_ATTEMPT";
 
 /// How the token of an attempt begins.
 const RUN_TOKEN: &str = "run";
@@ -56,7 +56,7 @@ pub fn attempt_of_token(token: &str) -> Option<AttemptId> {
 
 /// The environment variable that the launcher of an attempt carries. Another one than [`ATTEMPT_TAG`], because killing the
 /// processes of an attempt must not kill its launcher.
-pub const LAUNCHER_MARK: &str = "HATCHERY_LAUNCHER";
+pub const LAUNCHER_TAG: &str = "HATCHERY_LAUNCHER";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFolder {
@@ -345,8 +345,8 @@ impl RunFolder {
         project::holder(&self.path.join("lock"))
     }
 
-    /// The value of [`ATTEMPT_MARK`] for the processes of this attempt: its path, which no other attempt has.
-    pub fn mark(&self) -> String {
+    /// The value of [`ATTEMPT_TAG`] for the processes of this attempt: its path, which no other attempt has.
+    pub fn tag(&self) -> String {
         self.path.display().to_string()
     }
 

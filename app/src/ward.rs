@@ -18,7 +18,7 @@ use crate::held_process::{HeldProcess, LAUNCH_TIMEOUT, ProcessState, ProcessWatc
 use crate::no_links;
 use crate::processes;
 use crate::project::Project;
-use crate::run_folder::{self, ATTEMPT_MARK, Ended, Launch, LaunchKind, RunFolder, StoppedBy};
+use crate::run_folder::{self, ATTEMPT_TAG, Ended, Launch, LaunchKind, RunFolder, StoppedBy};
 use crate::worktree::{NameError, WorktreeName};
 use hatchery_core::QuestId;
 use hatchery_core::outcome::Exit;
@@ -269,7 +269,7 @@ impl Ward {
 
     fn describe(&self, job: &WardJob) -> Launch {
         let mut env = job.env.clone();
-        env.insert(ATTEMPT_MARK.into(), self.folder().mark());
+        env.insert(ATTEMPT_TAG.into(), self.folder().tag());
         Launch {
             kind: LaunchKind::Ward { limit_ms: millis(job.limit), grace_ms: millis(STOP_GRACE) },
             program: PathBuf::from("/bin/sh"),

@@ -78,7 +78,7 @@ fn end_all(project: &Path) {
         let runs = root.join(".hatchery/runs");
         let attempts = std::fs::read_dir(&runs).unwrap().flatten().flat_map(|agent| std::fs::read_dir(agent.path()));
         for attempt in attempts.flatten().flatten() {
-            hatchery::processes::kill_marked(name, &attempt.path().display().to_string());
+            hatchery::processes::kill_tagged(name, &attempt.path().display().to_string());
         }
     }
 }

@@ -14,8 +14,9 @@
 //! Nothing of the connection is kept here: the id of each request says what was asked ([`AcpRequestId`]).
 
 use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
-use crate::config::AcpAgent;
-use crate::run_folder::ATTEMPT_MARK;
+use crate::config::{AcpAgent, Config};
+use crate::own_environment;
+use crate::run_folder::ATTEMPT_TAG;
 use hatchery_core::acp::{AcpReader, AcpRequestId, PROTOCOL_VERSION, approval, declared};
 use hatchery_core::harness::{Capabilities, Declared, ModelChoice, Opening, Reader, RepeatsHistory};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
@@ -210,8 +211,8 @@ fn first_lines(start: &Start<'_>) -> (Vec<String>, Vec<String>) {
 
 fn tools(start: &Start<'_>) -> Value {
     let ToolServer { name, command, args } = start.tools;
-    // Some agents give a server an environment of its own; with the mark it is found when everything else is gone.
-    let env = json!([{ "name": ATTEMPT_MARK, "value": start.folder.mark() }]);
+    // Some agents give a server an environment of its own; with the tag it is found when everything else is gone.
+    let env = json!([{ "name": ATTEMPT_TAG, "value": start.folder.tag() }]);
     json!({ "name": name, "command": command, "args": args, "env": env })
 }
 

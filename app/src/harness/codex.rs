@@ -9,8 +9,11 @@
 //!
 //! Nothing of the connection is kept here: the id of each request says what was asked ([`CodexRequestId`]).
 
-use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
-use crate::run_folder::ATTEMPT_MARK;
+use super::registry::{BuiltIn, ProgramEntry};
+use super::{Harness, Invocation, Login, ReaderStart, Start, ToolServer, clean};
+use crate::config::Config;
+use crate::own_environment;
+use crate::run_folder::ATTEMPT_TAG;
 use hatchery_core::codex::{CodexReader, CodexRequestId, approval};
 use hatchery_core::harness::{Capabilities, ModelChoice, Opening, Reader, RepeatsHistory};
 use hatchery_core::permission::{PermissionDecision, PermissionPolicy, PermissionRequest};
@@ -184,8 +187,8 @@ fn tools(start: &Start<'_>) -> Value {
     json!({
         "command": command,
         "args": args,
-        // Codex gives a server an environment of its own; with the mark it is found when everything else is gone.
-        "env": { ATTEMPT_MARK: start.folder.mark() },
+        // Codex gives a server an environment of its own; with the tag it is found when everything else is gone.
+        "env": { ATTEMPT_TAG: start.folder.tag() },
         "required": true,
         "default_tools_approval_mode": "approve",
         "omit_tools_from": ["deferred", "code_mode"],

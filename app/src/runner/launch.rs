@@ -5,7 +5,7 @@ use crate::clock;
 use crate::harness::{Harness, Invocation, Start, ToolServer, Work};
 use crate::processes;
 use crate::project;
-use crate::run_folder::{ATTEMPT_MARK, Ended, Launch, LaunchKind, RunFolder};
+use crate::run_folder::{ATTEMPT_TAG, Ended, Launch, LaunchKind, RunFolder};
 use hatchery_core::harness::Opening;
 use hatchery_core::outcome::Exit;
 use hatchery_core::quest::QuestSpec;
@@ -92,7 +92,7 @@ pub fn describe(
     for (name, content) in files {
         project::write_for_now(&folder.path().join(name), &content, 0o600)?;
     }
-    env.insert(ATTEMPT_MARK.into(), folder.mark());
+    env.insert(ATTEMPT_TAG.into(), folder.tag());
     let (session, copy_of) = match opening {
         Opening::New => (new_session, None),
         Opening::Resume { session, .. } => (Some(session), None),
@@ -106,7 +106,7 @@ pub fn describe(
 /// there while the kernel frees its memory; it is waited for.
 fn still_in_use(harness: &dyn Harness, session: &str) -> Option<(u32, bool)> {
     let pid = harness.session_in_use(session)?;
-    if processes::is_marked(pid, ATTEMPT_MARK) == Some(false) {
+    if processes::is_tagged(pid, ATTEMPT_TAG) == Some(false) {
         return Some((pid, false));
     }
     processes::wait_for_end(&processes::look_up(pid), ENDING_TIMEOUT);

@@ -6,7 +6,7 @@ use crate::support::runtime;
 use hatchery::folder_watch::FolderWatcher;
 use hatchery::held_process::{HeldProcess, ProcessState, millis};
 use hatchery::processes;
-use hatchery::run_folder::{ATTEMPT_MARK, LAUNCHER_MARK, Launch, LaunchKind, RunFolder, Started};
+use hatchery::run_folder::{ATTEMPT_TAG, LAUNCHER_TAG, Launch, LaunchKind, RunFolder, Started};
 use hatchery::ward::{Ward, WardJob, WardResult, WardStatus, findings};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -63,15 +63,15 @@ impl Post {
 
     /// What carries the ward's mark.
     fn left(&self) -> Vec<u32> {
-        processes::marked(ATTEMPT_MARK, &self.folder().mark())
+        processes::tagged(ATTEMPT_TAG, &self.folder().tag())
     }
 }
 
 impl Drop for Post {
     fn drop(&mut self) {
         // A test that failed leaves nothing either.
-        for mark in [LAUNCHER_MARK, ATTEMPT_MARK] {
-            processes::kill_marked(mark, &self.folder().mark());
+        for tag in [LAUNCHER_TAG, ATTEMPT_TAG] {
+            processes::kill_tagged(tag, &self.folder().tag());
         }
     }
 }
@@ -247,7 +247,7 @@ fn names_never_become_paths_unchecked() {
 fn a_ward_that_deletes_its_folder_is_broken_after_a_few_tries() {
     let post = Post::new();
     let count = post.grounds.path().join("count");
-    let command = format!("echo once >> {}; rm -rf \"${ATTEMPT_MARK}\"", count.display());
+    let command = format!("echo once >> {}; rm -rf \"${ATTEMPT_TAG}\"", count.display());
     let job = post.job(&command);
     let watch = Some(FolderWatcher::start().unwrap());
     let waited = runtime().block_on(async { tokio::time::timeout(PATIENCE, post.ward.wait(&job, watch)).await });
@@ -269,7 +269,7 @@ fn a_ward_that_deletes_its_folder_is_broken_after_a_few_tries() {
 fn a_ward_that_writes_its_own_end_changes_nothing() {
     let post = Post::new();
     let ended = "{\"exit\":{\"code\":0},\"problem\":null}";
-    let command = format!("printf '%s' '{ended}' > \"${ATTEMPT_MARK}/exit.json\"; sleep 0.3; exit 3");
+    let command = format!("printf '%s' '{ended}' > \"${ATTEMPT_TAG}/exit.json\"; sleep 0.3; exit 3");
     assert_eq!(post.result(&command), WardResult::Red { code: 3 });
 }
 
@@ -334,7 +334,7 @@ fn a_killed_launcher_takes_a_child_that_hides_along_where_there_are_control_grou
 fn a_forged_process_file_changes_nothing_while_the_launcher_holds_the_lock() {
     let post = Post::new();
     let forged = r#"{"process":{"pid":1,"began":1},"launcher":{"pid":1,"began":1},"boot":"x"}"#;
-    let file = format!("\"${ATTEMPT_MARK}/process.json\"");
+    let file = format!("\"${ATTEMPT_TAG}/process.json\"");
     let command = format!(
         "while ! test -s {file}; do :; done; mv {file} real.tmp; printf '%s' '{forged}' > {file}; echo >> real.tmp; \
          mv real.tmp real; echo $$ > pid; exec sleep 600"
