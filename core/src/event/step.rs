@@ -24,7 +24,12 @@ pub enum StepEvent {
     /// An agent of the step has forked an agent. The fork works for the step when there is a slot, and ends with the run of `root`, the
     /// agent of the step.
     #[serde(rename = "step_forked")]
-    Forked { agent: AgentId, root: AgentId, parent: AgentId },
+    Forked {
+        agent: AgentId,
+        #[serde(rename = "root")]
+        step_agent: AgentId,
+        parent: AgentId,
+    },
     /// A fork that was parked waits for a slot.
     #[serde(rename = "step_fork_queued")]
     ForkQueued { agent: AgentId },

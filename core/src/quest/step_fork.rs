@@ -16,7 +16,8 @@ pub const MAX_STEP_FORKS: usize = 100;
 pub struct StepFork {
     pub step: StepId,
     /// The agent of the step. The fork ends with its run.
-    pub root: AgentId,
+    #[serde(rename = "root")]
+    pub step_agent: AgentId,
     /// The agent that was forked: the agent of the step, or another fork.
     pub parent: AgentId,
     /// Its place among all forks of the quest.
@@ -39,16 +40,16 @@ pub enum StepForkState {
 pub(crate) fn join(world: &World, parent: AgentId, child: AgentId) -> Result<Option<Event>, Refusal> {
     let Some(assignment) = world.assignment(parent) else { return Ok(None) };
     let Some(at) = StepContext::find(world, assignment.quest, &assignment.step) else { return Ok(None) };
-    let root = match world.step_fork(parent) {
-        Some(fork) => Some(fork.root),
+    let step_agent = match world.step_fork(parent) {
+        Some(fork) => Some(fork.step_agent),
         None => at.step.agent().filter(|agent| *agent == parent),
     };
-    let works = |root: &AgentId| world.run(*root).is_some_and(Run::is_open);
-    let Some(root) = root.filter(works).filter(|_| !at.quest.is_over()) else { return Ok(None) };
+    let works = |step_agent: &AgentId| world.run(*step_agent).is_some_and(Run::is_open);
+    let Some(step_agent) = step_agent.filter(works).filter(|_| !at.quest.is_over()) else { return Ok(None) };
     if at.quest.forks.len() >= MAX_STEP_FORKS {
         return Err(Refusal::TooManyStepForks { quest: at.id });
     }
-    let what = StepEvent::Forked { agent: child, root, parent };
+    let what = StepEvent::Forked { agent: child, step_agent, parent };
     Ok(Some(Event::Step { quest: at.id, step: at.step_id.clone(), what }))
 }
 
@@ -78,7 +79,7 @@ pub(super) fn begin(world: &World, id: QuestId) -> Option<Vec<Event>> {
             Some(vec![Event::Run { of: run.attempt_id(agent).next(), what: RunEvent::Resumed }])
         }
         _ => {
-            let spec = &world.run(fork.parent).or_else(|| world.run(fork.root))?.spec;
+            let spec = &world.run(fork.parent).or_else(|| world.run(fork.step_agent))?.spec;
             run::request(world, agent, &RunSpec { signals: false, ..(**spec).clone() }).ok()
         }
     }
@@ -98,11 +99,11 @@ pub(super) fn queue_those(world: &World, quest: &Quest, is_meant: impl Fn(&Run) 
 }
 
 /// The forks that never got a slot sleep when the agent of their step is gone.
-pub(super) fn rest(world: &World, id: QuestId, root: AgentId) -> Vec<Event> {
-    let of_root = |(_, fork): &(&AgentId, &StepFork)| fork.root == root;
+pub(super) fn rest(world: &World, id: QuestId, step_agent: AgentId) -> Vec<Event> {
+    let of_step_agent = |(_, fork): &(&AgentId, &StepFork)| fork.step_agent == step_agent;
     let awake =
         |agent: &AgentId| world.agent(*agent).is_some_and(|it: &Agent| matches!(it.lifecycle, Lifecycle::Alive { .. }));
-    let forks = world.quest(id).into_iter().flat_map(|quest| quest.forks.iter()).filter(of_root);
+    let forks = world.quest(id).into_iter().flat_map(|quest| quest.forks.iter()).filter(of_step_agent);
     let slept = |agent: AgentId| Event::Agent { agent, what: AgentEvent::Slept };
     forks.map(|(agent, _)| *agent).filter(awake).map(slept).collect()
 }
@@ -135,7 +136,7 @@ impl World {
         }
         let is_open = |agent: AgentId| self.run(agent).is_some_and(Run::is_open);
         let queued = |(agent, fork): (&AgentId, &StepFork)| match fork.state {
-            StepForkState::Queued(since) if is_open(fork.root) => Some((since, *agent)),
+            StepForkState::Queued(since) if is_open(fork.step_agent) => Some((since, *agent)),
             StepForkState::Queued(_) | StepForkState::Running | StepForkState::Parked => None,
         };
         let (_, first) = quest.forks.iter().filter_map(queued).min()?;
@@ -148,9 +149,11 @@ impl World {
     }
 
     /// Whether forks of a step's agent have a run that is not over.
-    pub(crate) fn has_open_forks(&self, quest: QuestId, root: AgentId) -> bool {
+    pub(crate) fn has_open_forks(&self, quest: QuestId, step_agent: AgentId) -> bool {
         let forks = self.quest(quest).into_iter().flat_map(|quest| quest.forks.iter());
-        forks.filter(|(_, fork)| fork.root == root).any(|(agent, _)| self.run(*agent).is_some_and(Run::is_open))
+        forks
+            .filter(|(_, fork)| fork.step_agent == step_agent)
+            .any(|(agent, _)| self.run(*agent).is_some_and(Run::is_open))
     }
 }
 

@@ -72,10 +72,10 @@ fn of_steps() -> impl Strategy<Value = Event> {
             step,
             what: StepEvent::Begun { agent, role }
         }),
-        (of(), agent(), agent(), agent()).prop_map(|((quest, step), agent, root, parent)| Event::Step {
+        (of(), agent(), agent(), agent()).prop_map(|((quest, step), agent, step_agent, parent)| Event::Step {
             quest,
             step,
-            what: StepEvent::Forked { agent, root, parent }
+            what: StepEvent::Forked { agent, step_agent, parent }
         }),
         (of(), agent()).prop_map(|((quest, step), agent)| Event::Step {
             quest,
@@ -391,7 +391,7 @@ fn whole() -> impl Strategy<Value = Quest> {
         Just(StepForkState::Parked),
     ];
     let fork = (step_id(), agent(), agent(), any::<u32>(), fork_state)
-        .prop_map(|(step, root, parent, number, state)| StepFork { step, root, parent, number, state });
+        .prop_map(|(step, step_agent, parent, number, state)| StepFork { step, step_agent, parent, number, state });
     let forks = vec((agent(), fork), 0..3);
     let made_of =
         (option::of(requirements()), option::of(ward()), vec(planned(), 0..3), vec((step_id(), step()), 0..3));

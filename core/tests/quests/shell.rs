@@ -308,7 +308,7 @@ impl Shell {
         let plan = plan(&self.world);
         for (id, quest) in self.world.quests() {
             // The forks of an agent that has left are stopped first.
-            let forks = |agent: &AgentId| quest.forks.values().any(|fork| fork.root == *agent);
+            let forks = |agent: &AgentId| quest.forks.values().any(|fork| fork.step_agent == *agent);
             let seen_to = |step: &StepState| match step {
                 StepState::Running(Work::Agent { agent, .. }) => plan.runs.contains_key(agent) || forks(agent),
                 StepState::Running(_) => plan.chores.keys().any(|(of, _)| *of == id),

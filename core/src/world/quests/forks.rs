@@ -15,7 +15,7 @@ impl World {
         id: QuestId,
         step: &StepId,
         agent: AgentId,
-        root: AgentId,
+        step_agent: AgentId,
         parent: AgentId,
     ) -> Result<(), Impossible> {
         let above =
@@ -26,7 +26,7 @@ impl World {
             quest.step_mut(step).ok_or("had no such step")?.note(ts, NoteKind::Forked { parent, agent });
             quest.forked += 1;
             let state = StepForkState::Queued(at);
-            let fork = StepFork { step: step.clone(), root, parent, number: quest.forked, state };
+            let fork = StepFork { step: step.clone(), step_agent, parent, number: quest.forked, state };
             quest.forks.insert(agent, fork);
             Ok(())
         })
@@ -52,7 +52,7 @@ impl World {
     pub(super) fn fork_changed(&mut self, agent: AgentId) {
         let Some(id) = self.assignments.get(&agent).map(|assignment| assignment.quest) else { return };
         let Some(fork) = self.quests.get(&id).and_then(|quest| quest.forks.get(&agent)) else { return };
-        let (before, root) = (fork.state, fork.root);
+        let (before, step_agent) = (fork.state, fork.step_agent);
         let lives = self.agent(agent).is_some_and(|it| matches!(it.lifecycle, Lifecycle::Alive { .. }));
         let after = match self.run(agent) {
             Some(run) => before.of(run),
@@ -64,25 +64,25 @@ impl World {
         if let Some(quest) = self.quests.get_mut(&id).map(Arc::make_mut) {
             match after {
                 Some(after) => quest.forks.entry(agent).and_modify(|fork| fork.state = after),
-                None => return self.fork_over(id, agent, root),
+                None => return self.fork_over(id, agent, step_agent),
             };
         }
         self.note_quest_to_schedule(id);
     }
 
-    pub(super) fn fork_over(&mut self, id: QuestId, agent: AgentId, root: AgentId) {
+    pub(super) fn fork_over(&mut self, id: QuestId, agent: AgentId, step_agent: AgentId) {
         if let Some(quest) = self.quests.get_mut(&id).map(Arc::make_mut) {
             quest.forks.remove(&agent);
         }
         self.note_quest_to_schedule(id);
         // The step may go on now.
-        self.note_run_change(root);
+        self.note_run_change(step_agent);
     }
 
     /// The run of a step's agent is over: so are its forks.
-    pub(super) fn stop_forks(&mut self, id: QuestId, root: AgentId) {
+    pub(super) fn stop_forks(&mut self, id: QuestId, step_agent: AgentId) {
         let forks = self.quests.get(&id).map(|quest| quest.forks.clone()).unwrap_or_default();
-        for (agent, _) in forks.iter().filter(|(_, fork)| fork.root == root) {
+        for (agent, _) in forks.iter().filter(|(_, fork)| fork.step_agent == step_agent) {
             self.note_unwanted(*agent);
         }
     }

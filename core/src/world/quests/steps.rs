@@ -42,7 +42,9 @@ impl World {
                 })
             }
             StepEvent::Begun { agent, role } => self.step_begun(at, ts, id, step, *agent, role),
-            StepEvent::Forked { agent, root, parent } => self.step_forked(at, ts, id, step, *agent, *root, *parent),
+            StepEvent::Forked { agent, step_agent, parent } => {
+                self.step_forked(at, ts, id, step, *agent, *step_agent, *parent)
+            }
             StepEvent::ForkQueued { agent } => self.fork_queued(at, ts, id, *agent),
             StepEvent::SignalGiven { of, signal } => self.signal_given(at, ts, id, step, *of, signal),
             StepEvent::WardBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Ward),
