@@ -11,6 +11,7 @@ mod takes_effect;
 mod terminal;
 mod worktrees;
 
+use crate::harness::registry::built_in;
 use crate::own_environment;
 use crate::project::Project;
 use crate::report::{Code, Report};
@@ -113,10 +114,9 @@ pub struct Runs {
 impl Runs {
     /// The program that plays the agents of a harness. None if this program does it itself, or if there is no such harness.
     pub fn program(&self, harness: &str) -> Option<PathBuf> {
-        match harness {
-            "claude" => Some(self.claude_path.clone()),
-            "codex" => Some(self.codex_path.clone()),
-            _ => self.acp_agents.get(harness)?.acp.first().map(PathBuf::from),
+        match built_in(harness) {
+            Some(entry) => Some((entry.program?.of)(self).to_owned()),
+            None => self.acp_agents.get(harness)?.acp.first().map(PathBuf::from),
         }
     }
 }

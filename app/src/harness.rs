@@ -6,6 +6,7 @@ mod claude;
 mod codex;
 mod environment;
 mod program;
+pub mod registry;
 mod scripted;
 pub mod version;
 
@@ -57,11 +58,31 @@ pub trait Harness: Send + Sync + fmt::Debug {
     /// The answer to a request for permission, as a line of the program's input.
     fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String;
 
+    /// Whether the program would find a login. Only whether there is one is looked at, never what it says.
+    fn login(&self) -> Login {
+        Login::Found("it needs no login")
+    }
+
+    /// Whether the user's own arguments make the program decide by itself which tools it allows, so that the policy of a run does not
+    /// count alone.
+    fn program_decides_permissions(&self) -> bool {
+        false
+    }
+
     /// The process that has a session open without a launcher, for example because a person started the program. Two processes
     /// must not write to one session.
     fn session_in_use(&self, _session: &str) -> Option<u32> {
         None
     }
+}
+
+/// Whether a program would find a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// What there is.
+    Found(&'static str),
+    /// What to do.
+    Missing(&'static str),
 }
 
 /// What an adapter is told about an attempt.

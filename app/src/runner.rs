@@ -16,6 +16,7 @@ use crate::codex_threads::CodexThreads;
 use crate::config::Config;
 use crate::engine::{Handle, SubmitError};
 use crate::folder_watch::FolderWatcher;
+use crate::harness::{Claude, Codex};
 use crate::live_text::LiveTexts;
 use crate::own_environment;
 use crate::project::Project;
@@ -68,7 +69,7 @@ pub struct RunnerContext {
 impl RunnerContext {
     /// `program` is what launchers, tools and scripted agents are started from.
     pub fn new(project: &Project, config: &Config, handle: Handle, program: &Path) -> Result<Self, Report> {
-        let codex_threads = CodexThreads::new(project.root(), &run_settings::codex(config).environment);
+        let codex_threads = CodexThreads::new(project.root(), &Codex::of(config).environment);
         let settings = Arc::new(RunSettings::of(project, config, program));
         Ok(Self {
             calls: Arc::new(Calls::new(handle.clone())),
@@ -78,7 +79,7 @@ impl RunnerContext {
             program: program.to_owned(),
             host: project.host()?.into(),
             store_is_private: matches!(&config.store, StoreUrl::Sqlite(path) if path.starts_with(project.data())),
-            transcripts: run_settings::claude(project, config).transcripts,
+            transcripts: Claude::of(project, config).transcripts,
             codex_threads,
             settings: channel::Sender::new(settings),
             repository: OnceLock::new(),

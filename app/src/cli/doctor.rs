@@ -59,8 +59,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     }
     findings.add([program(context, "git", Path::new("git"))])?;
     if let Ok(config) = context.config() {
-        findings.add([players::claude(context, &config)])?;
-        findings.add([players::codex(context, &config)])?;
+        findings.add(players::built_in(context, &config))?;
         findings.add(players::acp(context, &config))?;
         findings.add(agents(context, &config))?;
     }

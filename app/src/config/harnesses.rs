@@ -10,6 +10,7 @@
 //! acp = ["goose", "acp"]
 //! ```
 
+use crate::harness::registry::built_in;
 use crate::report::{Code, Report};
 use crate::strict::Given;
 use serde::Deserialize;
@@ -57,7 +58,7 @@ impl HarnessSettings {
         let mut agents: BTreeMap<String, AcpAgent> = PRESETS.iter().map(preset).collect();
         for (name, agent) in &self.agents {
             let wrong = |why: &str| Err(Report::new(Code::Usage, format_args!("`harness.{name}` {why}")));
-            if BUILT_IN.contains(&name.as_str()) {
+            if built_in(name).is_some() {
                 return wrong("is built in and is not spoken to by ACP");
             }
             if agent.acp.first().is_none_or(|program| program.is_empty()) {

@@ -13,7 +13,7 @@
 //!
 //! Nothing of the connection is kept here: the id of each request says what was asked ([`AcpRequestId`]).
 
-use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
+use super::{Harness, Invocation, Login, ReaderStart, Start, ToolServer, clean};
 use crate::config::{AcpAgent, Config};
 use crate::own_environment;
 use crate::run_folder::ATTEMPT_TAG;
@@ -61,6 +61,11 @@ pub struct Acp {
 
 impl Acp {
     /// Of the environment `env`, only what agents need and the names in `pass` are handed on.
+    /// An agent as the settings describe it, with the environment of this process.
+    pub fn of(name: &str, agent: &AcpAgent, config: &Config) -> Self {
+        Self::new(name, agent, &config.runs.pass_env, own_environment::entries(), Arc::clone(&config.prices))
+    }
+
     pub fn new(
         name: &str,
         agent: &AcpAgent,
@@ -165,6 +170,11 @@ impl Harness for Acp {
 
     fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String {
         approval(request, decision)
+    }
+
+    /// The protocol has no question about it.
+    fn login(&self) -> Login {
+        Login::Found("whether it is logged in shows at its first message")
     }
 }
 

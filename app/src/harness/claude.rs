@@ -1,6 +1,11 @@
 //! The Claude Code CLI, in print mode, as a conversation in JSON lines on both sides.
 
-use super::{Harness, Invocation, ReaderStart, Start, ToolServer, clean};
+use super::registry::{BuiltIn, ProgramEntry};
+use super::version::Version;
+use super::{Harness, Invocation, Login, ReaderStart, Start, ToolServer, clean};
+use crate::config::Config;
+use crate::own_environment;
+use crate::project::Project;
 use crate::transcripts::Transcripts;
 use hatchery_core::harness::{Capabilities, ModelChoice, Opening, Reader, RepeatsHistory};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
@@ -45,6 +50,10 @@ const PREFIXES: [&str; 10] = [
     "NODE_EXTRA_CA_CERTS",
 ];
 
+/// The options with which the CLI allows tools by itself.
+const PERMISSION_OPTIONS: [&str; 5] =
+    ["--permission-mode", "--dangerously-skip", "--allowedTools", "--allowed-tools", "--settings"];
+
 #[derive(Clone, Debug)]
 pub struct Claude {
     pub program: PathBuf,
@@ -58,7 +67,26 @@ pub struct Claude {
     pub prices: Arc<PriceTable>,
 }
 
+pub(super) const BUILT_IN: BuiltIn = BuiltIn {
+    name: "claude",
+    program: Some(ProgramEntry {
+        of: |runs| &runs.claude_path,
+        oldest: Some(Version::new(2, 1, 112)),
+        install: "install it, or name it by `claude_path` in hatchery.toml, or by CLAUDE_CLI_PATH before the daemon starts; \
+                  `hatchery run --harness scripted` works without",
+        upgrade: "`npm install -g @anthropic-ai/claude-code` installs the newest",
+    }),
+    make: |source| Arc::new(Claude::of(source.project, source.config)),
+};
+
 impl Claude {
+    /// As the settings describe it, with the environment of this process.
+    pub fn of(project: &Project, config: &Config) -> Self {
+        let (runs, prices) = (&config.runs, Arc::clone(&config.prices));
+        let (path, args) = (runs.claude_path.clone(), runs.claude_args.clone());
+        Self::new(path, args, runs.claude_strict, &runs.pass_env, own_environment::entries(), project.root(), prices)
+    }
+
     /// Of the environment `env`, only what the CLI needs and the names in `pass` are handed on. `root` is the project's root.
     pub fn new(
         program: PathBuf,
@@ -84,7 +112,7 @@ impl Claude {
 
 impl Harness for Claude {
     fn name(&self) -> &str {
-        "claude"
+        BUILT_IN.name
     }
 
     fn program(&self) -> &Path {
@@ -131,6 +159,31 @@ impl Harness for Claude {
 
     fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String {
         permission(request, decision)
+    }
+
+    fn login(&self) -> Login {
+        let set = |name: &str| self.environment.get(name).filter(|value| !value.is_empty());
+        let folder = set("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        let folder = folder.or_else(|| set("HOME").map(|home| Path::new(home).join(".claude")));
+        if folder.is_some_and(|folder| folder.join(".credentials.json").is_file()) {
+            return Login::Found("logged in");
+        }
+        let keys = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
+        if keys.into_iter().any(|name| set(name).is_some()) {
+            return Login::Found("a key is in the environment");
+        }
+        if self.environment.keys().any(|name| name.starts_with("CLAUDE_CODE_USE_")) {
+            return Login::Found("a cloud provider is in the environment");
+        }
+        // There the login is in the keychain, which would ask the user.
+        match cfg!(target_os = "macos") {
+            true => Login::Found("its login is not looked for on this system"),
+            false => Login::Missing("no login found: log in with `claude`, or set ANTHROPIC_API_KEY"),
+        }
+    }
+
+    fn program_decides_permissions(&self) -> bool {
+        self.args.iter().any(|arg| PERMISSION_OPTIONS.iter().any(|option| arg.starts_with(option)))
     }
 
     fn session_in_use(&self, session: &str) -> Option<u32> {

@@ -59,7 +59,24 @@ pub struct Codex {
     pub prices: Arc<PriceTable>,
 }
 
+pub(super) const BUILT_IN: BuiltIn = BuiltIn {
+    name: "codex",
+    program: Some(ProgramEntry {
+        of: |runs| &runs.codex_path,
+        oldest: None,
+        install: "install it, or name it by `codex_path`, to run agents with it",
+        upgrade: "`npm install -g @openai/codex` installs the newest",
+    }),
+    make: |source| Arc::new(Codex::of(source.config)),
+};
+
 impl Codex {
+    /// As the settings describe it, with the environment of this process.
+    pub fn of(config: &Config) -> Self {
+        let (runs, prices) = (&config.runs, Arc::clone(&config.prices));
+        Self::new(runs.codex_path.clone(), runs.codex_args.clone(), &runs.pass_env, own_environment::entries(), prices)
+    }
+
     /// Of the environment `env`, only what codex needs and the names in `pass` are handed on.
     pub fn new(
         program: PathBuf,
@@ -74,7 +91,7 @@ impl Codex {
 
 impl Harness for Codex {
     fn name(&self) -> &str {
-        "codex"
+        BUILT_IN.name
     }
 
     fn program(&self) -> &Path {
@@ -134,6 +151,26 @@ impl Harness for Codex {
 
     fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String {
         approval(request, decision)
+    }
+
+    /// A provider in the settings of codex may need no login.
+    fn login(&self) -> Login {
+        let set = |name: &str| self.environment.get(name).filter(|value| !value.is_empty());
+        let home =
+            set("CODEX_HOME").map(PathBuf::from).or_else(|| set("HOME").map(|home| Path::new(home).join(".codex")));
+        let has_provider = |home: &PathBuf| {
+            std::fs::read_to_string(home.join("config.toml")).is_ok_and(|text| text.contains("model_provider"))
+        };
+        if home.as_ref().is_some_and(|home| home.join("auth.json").is_file()) {
+            return Login::Found("logged in");
+        }
+        if set("OPENAI_API_KEY").or_else(|| set("CODEX_API_KEY")).is_some() {
+            return Login::Found("a key is in the environment");
+        }
+        match home.as_ref().is_some_and(has_provider) {
+            true => Login::Found("a provider is in its settings"),
+            false => Login::Missing("no login found: `codex login`, or set OPENAI_API_KEY"),
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 //! and most tests use it, because it needs no account.
 
 use super::claude::{self, CAPABILITIES, conversation};
+use super::registry::{BuiltIn, HarnessSource};
 use super::{Harness, Invocation, ReaderStart, Start, clean};
+use crate::own_environment;
 use hatchery_core::harness::{Capabilities, Reader};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::price::PriceTable;
@@ -21,6 +23,17 @@ pub struct Scripted {
     pub prices: Arc<PriceTable>,
 }
 
+pub(super) const BUILT_IN: BuiltIn = BuiltIn {
+    name: "scripted",
+    program: None,
+    make: |source| {
+        let HarnessSource { project, config, own_program } = source;
+        let (pass, prices) = (&config.runs.pass_env, Arc::clone(&config.prices));
+        let state = project.data().join("sim");
+        Arc::new(Scripted::new(own_program.to_path_buf(), state, pass, own_environment::entries(), prices))
+    },
+};
+
 impl Scripted {
     pub fn new(
         program: PathBuf,
@@ -35,7 +48,7 @@ impl Scripted {
 
 impl Harness for Scripted {
     fn name(&self) -> &str {
-        "scripted"
+        BUILT_IN.name
     }
 
     fn program(&self) -> &Path {

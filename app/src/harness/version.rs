@@ -2,6 +2,7 @@
 //! file.
 
 use super::clean;
+use super::registry::built_in;
 use crate::own_environment;
 use rustix::process::{Pid, Signal};
 use std::collections::BTreeMap;
@@ -13,8 +14,6 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// The oldest versions that the tests know, by harness.
-const NEEDED: [(&str, Version); 1] = [("claude", Version([2, 1, 112]))];
 /// How long a program may take to tell its version. Some are large and start slowly. After that, the version is unknown.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two looks whether it has told.
@@ -31,6 +30,10 @@ pub struct Version([u32; 3]);
 type Known = BTreeMap<(PathBuf, u64, Option<SystemTime>), Option<String>>;
 
 impl Version {
+    pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
+        Self([major, minor, patch])
+    }
+
     /// The first version number in a text such as `2.1.325 (Claude Code)`.
     pub fn read(text: &str) -> Option<Self> {
         text.split_ascii_whitespace().find_map(|word| {
@@ -60,9 +63,9 @@ pub struct TooOld {
 impl TooOld {
     /// Looks at what a program says of itself. A program that does not tell its version is taken as it is.
     pub fn of(harness: &str, program: &Path) -> Option<Self> {
-        let (_, needed) = NEEDED.iter().find(|(name, _)| *name == harness)?;
+        let needed = built_in(harness)?.program?.oldest?;
         let found = said(program).as_deref().and_then(Version::read)?;
-        (found < *needed).then_some(Self { found, needed: *needed })
+        (found < needed).then_some(Self { found, needed })
     }
 }
 

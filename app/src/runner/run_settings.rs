@@ -1,13 +1,13 @@
 //! What the settings say about running agents. A change of `hatchery.toml` replaces all of this at once.
 
 use crate::config::{Config, Worktrees};
-use crate::harness::{Acp, Claude, Codex, Harness, Harnesses, Scripted};
+use crate::harness::Harnesses;
+use crate::harness::registry::HarnessSource;
 use crate::own_environment;
 use crate::project::Project;
 use crate::ward;
 use crate::worktree::Preparation;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug)]
@@ -30,15 +30,8 @@ impl RunSettings {
     /// `program` is what launchers, tools and scripted agents are started from.
     pub fn of(project: &Project, config: &Config, program: &Path) -> Self {
         let (runs, worktrees, pass) = (&config.runs, &config.worktrees, &config.runs.pass_env);
-        let prices = || Arc::clone(&config.prices);
-        let mut harnesses: Vec<Arc<dyn Harness>> = vec![Arc::new(claude(project, config)), Arc::new(codex(config))];
-        for (name, agent) in &runs.acp_agents {
-            harnesses.push(Arc::new(Acp::new(name, agent, pass, own_environment::entries(), prices())));
-        }
-        let state = project.data().join("sim");
-        harnesses.push(Arc::new(Scripted::new(program.to_owned(), state, pass, own_environment::entries(), prices())));
         Self {
-            harnesses: Harnesses::new(harnesses),
+            harnesses: HarnessSource { project, config, own_program: program }.harnesses(),
             max_runs: runs.max_runs,
             stop_grace: runs.stop_grace,
             keep_runs: runs.keep_runs,
@@ -52,15 +45,4 @@ impl RunSettings {
             worktrees: worktrees.clone(),
         }
     }
-}
-
-pub(super) fn claude(project: &Project, config: &Config) -> Claude {
-    let (runs, prices) = (&config.runs, Arc::clone(&config.prices));
-    let (path, args) = (runs.claude_path.clone(), runs.claude_args.clone());
-    Claude::new(path, args, runs.claude_strict, &runs.pass_env, own_environment::entries(), project.root(), prices)
-}
-
-pub(super) fn codex(config: &Config) -> Codex {
-    let (runs, prices) = (&config.runs, Arc::clone(&config.prices));
-    Codex::new(runs.codex_path.clone(), runs.codex_args.clone(), &runs.pass_env, own_environment::entries(), prices)
 }

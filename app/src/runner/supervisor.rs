@@ -41,6 +41,7 @@ const MAX_LAUNCHES: u32 = 3;
 const PIECES_PAUSE: Duration = Duration::from_millis(40);
 /// While a process only writes pieces of a text, this is recorded so often. Its run is not silent then.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+
 /// Why an attempt cannot be supervised at the moment.
 #[derive(Debug, thiserror::Error)]
 enum SuperviseError {

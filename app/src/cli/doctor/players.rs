@@ -2,114 +2,47 @@
 
 use super::{Context, Finding, Grade, printable};
 use crate::config::{Config, SettingsFile};
+use crate::harness::registry::{BUILT_IN, BuiltIn, HarnessSource, ProgramEntry};
 use crate::harness::version::{self, TooOld};
-use crate::harness::{Acp, Claude, Codex, Harness, abilities, find_program, place_of};
-use crate::own_environment;
+use crate::harness::{Acp, Harness, Login, abilities, find_program, place_of};
 use hatchery_core::harness::Capabilities;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-pub(super) fn claude(context: &Context, config: &Config) -> Finding {
-    let runs = &config.runs;
-    let claude = Claude::new(
-        runs.claude_path.clone(),
-        runs.claude_args.clone(),
-        runs.claude_strict,
-        &runs.pass_env,
-        own_environment::entries(),
-        context.project.root(),
-        Arc::clone(&config.prices),
-    );
-    let Some(file) = find(context, claude.program()) else {
-        let (wanted, place) = (claude.program().display(), place_of(claude.program()));
-        let what = format!(
-            "{wanted} is not {place}; install it, or name it by `claude_path` in hatchery.toml, or by CLAUDE_CLI_PATH before the daemon starts; \
-             `hatchery run --harness scripted` works without"
-        );
-        return Finding { about: "claude", verdict: Grade::Note, what };
+/// One finding for each harness that is built in and has a program of its own.
+pub(super) fn built_in(context: &Context, config: &Config) -> impl Iterator<Item = Finding> {
+    BUILT_IN.into_iter().filter_map(move |entry| Some(of_built_in(context, config, entry, entry.program?)))
+}
+
+fn of_built_in(context: &Context, config: &Config, entry: BuiltIn, program: ProgramEntry) -> Finding {
+    // Only scripted agents are started from this program.
+    let source = HarnessSource { project: &context.project, config, own_program: Path::new("") };
+    let (about, harness) = (entry.name, (entry.make)(&source));
+    let Some(file) = find(context, harness.program()) else {
+        let (wanted, place) = (harness.program().display(), place_of(harness.program()));
+        return Finding { about, verdict: Grade::Note, what: format!("{wanted} is not {place}; {}", program.install) };
     };
-    let too_old = if is_trusted(context) { TooOld::of("claude", &file) } else { None };
+    let too_old = if is_trusted(context) { TooOld::of(entry.name, &file) } else { None };
     if let Some(TooOld { found, needed }) = too_old {
         let what = format!(
-            "{} has version {found}, which is too old: {needed} or newer is needed; \
-             `npm install -g @anthropic-ai/claude-code` installs the newest",
-            file.display()
+            "{} has version {found}, which is too old: {needed} or newer is needed; {}",
+            file.display(),
+            program.upgrade
         );
-        return Finding { about: "claude", verdict: Grade::Bad, what };
+        return Finding { about, verdict: Grade::Bad, what };
     }
-    let login = login_of_claude(&claude.environment);
-    let verdict = if login.is_some() { Grade::Good } else { Grade::Note };
-    let login = login.unwrap_or("no login found: log in with `claude`, or set ANTHROPIC_API_KEY");
-    let what = described(context, &file, login, claude.capabilities());
-    Finding { about: "claude", verdict, what }
-}
-
-/// How the Claude CLI would show who it is. Only whether there is something is looked at, never what.
-fn login_of_claude(environment: &BTreeMap<String, String>) -> Option<&'static str> {
-    let set = |name: &str| environment.get(name).filter(|value| !value.is_empty());
-    let folder = set("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let folder = folder.or_else(|| set("HOME").map(|home| Path::new(home).join(".claude")));
-    if folder.is_some_and(|folder| folder.join(".credentials.json").is_file()) {
-        return Some("logged in");
-    }
-    let keys = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
-    if keys.into_iter().any(|name| set(name).is_some()) {
-        return Some("a key is in the environment");
-    }
-    if environment.keys().any(|name| name.starts_with("CLAUDE_CODE_USE_")) {
-        return Some("a cloud provider is in the environment");
-    }
-    // There the login is in the keychain, which would ask the user.
-    cfg!(target_os = "macos").then_some("its login is not looked for on this system")
-}
-
-pub(super) fn codex(context: &Context, config: &Config) -> Finding {
-    let runs = &config.runs;
-    let codex = Codex::new(
-        runs.codex_path.clone(),
-        runs.codex_args.clone(),
-        &runs.pass_env,
-        own_environment::entries(),
-        Arc::clone(&config.prices),
-    );
-    let Some(file) = find(context, codex.program()) else {
-        let (wanted, place) = (codex.program().display(), place_of(codex.program()));
-        let what = format!("{wanted} is not {place}; install it, or name it by `codex_path`, to run agents with it");
-        return Finding { about: "codex", verdict: Grade::Note, what };
+    let (verdict, login) = match harness.login() {
+        Login::Found(login) => (Grade::Good, login),
+        Login::Missing(advice) => (Grade::Note, advice),
     };
-    let login = login_of_codex(&codex);
-    let verdict = if login.is_some() { Grade::Good } else { Grade::Note };
-    let login = login.unwrap_or("no login found: `codex login`, or set OPENAI_API_KEY");
-    let what = described(context, &file, login, codex.capabilities());
-    Finding { about: "codex", verdict, what }
+    Finding { about, verdict, what: described(context, &file, login, harness.capabilities()) }
 }
-
-/// How codex would show who it is. A provider in its settings may need no login.
-fn login_of_codex(codex: &Codex) -> Option<&'static str> {
-    let set = |name: &str| codex.environment.get(name).filter(|value| !value.is_empty());
-    let home = set("CODEX_HOME").map(PathBuf::from).or_else(|| set("HOME").map(|home| Path::new(home).join(".codex")));
-    let has_provider = |home: &PathBuf| {
-        std::fs::read_to_string(home.join("config.toml")).is_ok_and(|text| text.contains("model_provider"))
-    };
-    if home.as_ref().is_some_and(|home| home.join("auth.json").is_file()) {
-        return Some("logged in");
-    }
-    if set("OPENAI_API_KEY").or_else(|| set("CODEX_API_KEY")).is_some() {
-        return Some("a key is in the environment");
-    }
-    home.as_ref().is_some_and(has_provider).then_some("a provider is in its settings")
-}
-
-/// The protocol has no question about it.
-const ACP_LOGIN: &str = "whether it is logged in shows at its first message";
 
 /// One finding for each agent that is here or that the project names, and one for the known ones that are not here.
 pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut missing = Vec::new();
     for (name, agent) in &config.runs.acp_agents {
-        let acp = Acp::new(name, agent, &config.runs.pass_env, own_environment::entries(), Arc::clone(&config.prices));
+        let acp = Acp::of(name, agent, config);
         match find(context, acp.program()) {
             Some(file) => findings.push(of_acp(context, name, &file, &acp)),
             None => missing.push(format!("{name} ({})", acp.program().display())),
@@ -125,9 +58,10 @@ pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
 /// An agent is asked what it can do, if it may be started.
 fn of_acp(context: &Context, name: &str, file: &Path, acp: &Acp) -> Finding {
     let about = "acp";
+    let (Login::Found(login) | Login::Missing(login)) = acp.login();
     let capabilities = acp.capabilities();
     if !is_trusted(context) {
-        let what = format!("{name}: {}", described(context, file, ACP_LOGIN, capabilities));
+        let what = format!("{name}: {}", described(context, file, login, capabilities));
         return Finding { about, verdict: Grade::Good, what };
     }
     match acp.asked(file, context.project.root()) {
@@ -136,7 +70,7 @@ fn of_acp(context: &Context, name: &str, file: &Path, acp: &Acp) -> Finding {
             Finding { about, verdict: Grade::Note, what }
         }
         Some(Ok(declared)) => {
-            let what = format!("{name}: {}", described(context, file, ACP_LOGIN, capabilities.with(declared)));
+            let what = format!("{name}: {}", described(context, file, login, capabilities.with(declared)));
             Finding { about, verdict: Grade::Good, what }
         }
         None => {
