@@ -39,13 +39,14 @@ pub(crate) use follow::follow;
 pub(crate) use human::{answered, due, out_of_money, queue_parked, retry};
 pub(crate) use life::{abandon, create, going, pause, resume, set_budget};
 pub use note::{Note, NoteKind};
-pub use plan::{Observable, QuestContext, Requirements, StepId, StepPlan, WorkPlan};
+pub use plan::{MAX_STEPS, MAX_TEXT_BYTES, Observable, QuestContext, Requirements, StepId, StepPlan, WorkPlan};
 pub(crate) use plan::{hand_in, phase, require};
 pub(crate) use quest_spec::check_ward;
 pub use quest_spec::{
     Isolation, MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, QuestSpec, Start, WardSpec,
 };
-pub use signal::{SIGNAL_TOOL, Signal};
+pub use reference::{QuestCandidate, QuestCandidates, resolve};
+pub use signal::{MAX_SIGNAL_BYTES, SIGNAL_TOOL, Signal};
 pub(crate) use signal::{from_stream, give, of_tool};
 pub(crate) use slot::serve;
 pub use step::{

@@ -3,6 +3,7 @@
 
 mod commands;
 mod http;
+mod limits;
 
 use std::path::PathBuf;
 
