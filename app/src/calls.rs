@@ -11,6 +11,7 @@ use crate::store::StoreError;
 use hatchery_core::agent::{self, Birth};
 use hatchery_core::event::Refused;
 use hatchery_core::event::RunEvent;
+use hatchery_core::mail;
 use hatchery_core::quest::{Requirements, Signal, StepPlan};
 use hatchery_core::run::{AttemptId, RunSpec};
 use hatchery_core::seat::Identity;
@@ -255,13 +256,7 @@ fn command(world: &World, me: AgentId, call: Call) -> Result<Command, Refusal> {
         Call::Kill { agent, cascade, remark } => {
             Command::Kill { agent: agent::resolve(world, &agent)?, cascade, by: Some(me), remark }
         }
-        Call::Send { to, body } => {
-            let to = match to.as_str() {
-                "human" => Address::Human,
-                reference => Address::Agent(agent::resolve(world, reference)?),
-            };
-            Command::SendMail { from: Address::Agent(me), to, body }
-        }
+        Call::Send { to, body } => Command::SendMail { from: Address::Agent(me), to: mail::resolve(world, &to)?, body },
         Call::Signal(given) => {
             let (step, signal) = Signal::read(&given)?;
             Command::GiveSignal { agent: me, step, signal }

@@ -163,7 +163,7 @@ pub struct Invocation {
 }
 
 /// All harnesses of this program.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Harnesses {
     all: Vec<Arc<dyn Harness>>,
 }
@@ -175,11 +175,6 @@ impl Harnesses {
 
     pub fn named(&self, name: &str) -> Option<Arc<dyn Harness>> {
         self.all.iter().find(|harness| harness.name() == name).cloned()
-    }
-
-    /// The program of each harness.
-    pub fn programs(&self) -> BTreeMap<String, PathBuf> {
-        self.all.iter().map(|harness| (harness.name().to_owned(), harness.program().to_owned())).collect()
     }
 
     pub fn names(&self) -> Vec<&str> {

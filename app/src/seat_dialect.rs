@@ -13,6 +13,7 @@ use event::{
     WokenSeat,
 };
 use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent, SessionEvent};
+use hatchery_core::mail::HUMAN;
 use hatchery_core::outcome::Cause;
 use hatchery_core::output::{FailureKind, Output, TurnEnd};
 use hatchery_core::seat::{Listed, ListedStatus, Position, SeatState, session_uuid, shown};
@@ -22,9 +23,7 @@ use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, SessionId, Wor
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A speaker who gave no name, as the log has it.
-const HUMAN: &str = "human";
-/// The name that the original program gives to such a speaker. Its clients look for it.
+/// The name that the original program gives to a speaker who gave no name. Its clients look for it.
 const ORIGINAL_HUMAN: &str = "Marcus";
 
 /// Reads the log in order and says what each record means to such a client.

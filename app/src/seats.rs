@@ -3,6 +3,7 @@
 use crate::engine::{Handle, HistoryError};
 use crate::mail_reader::Mail;
 use hatchery_core::event::{MessageEvent, RunEvent, SeatEvent};
+use hatchery_core::mail::HUMAN;
 use hatchery_core::seat::{MAX_PAYLOAD_BYTES, Payload, Position, SpeakerLine};
 use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
@@ -295,7 +296,7 @@ async fn lines(
             }
             MessageKind::User => match addressed(handle, record).await? {
                 Some((_, speaker)) => {
-                    let speaker = if speaker == "human" { human.to_owned() } else { speaker };
+                    let speaker = if speaker == HUMAN { human.to_owned() } else { speaker };
                     (speaker, SpeakerType::Human, unrouted(content).to_owned())
                 }
                 None if prompted => continue,

@@ -432,7 +432,7 @@ pub(crate) fn check_name(name: Option<&str>) -> Result<(), Refusal> {
         Some(name)
             if name.is_empty()
                 // An address of its own: an agent of this name could not be written to.
-                || name == "human"
+                || name == crate::mail::HUMAN
                 || name.len() > MAX_NAME_BYTES
                 || name.trim() != name
                 || name.contains(char::is_control) =>

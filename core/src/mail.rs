@@ -1,7 +1,7 @@
 //! Mail: durable, first in first out, taken by exactly one. A mail's id is the id of the event by which it was sent; its body
 //! is read from the log.
 
-use crate::agent::living;
+use crate::agent::{self, living};
 use crate::event::MailEvent;
 use crate::{AgentId, Event, EventId, Refusal, World};
 use imbl::{OrdMap, OrdSet};
@@ -11,6 +11,9 @@ use std::str::FromStr;
 
 /// The longest body, in bytes of UTF-8.
 pub const MAX_MAIL_BYTES: usize = 1 << 20;
+
+/// The address of the human, in words. No agent can have this name.
+pub const HUMAN: &str = "human";
 
 /// Who can send and receive mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,10 +97,18 @@ fn present(world: &World, party: Address) -> Result<(), Refusal> {
     }
 }
 
+/// The address that a reference means: the human, or an agent by its id, the beginning of one, or its name.
+pub fn resolve(world: &World, reference: &str) -> Result<Address, Refusal> {
+    match reference {
+        HUMAN => Ok(Address::Human),
+        agent => agent::resolve(world, agent).map(Address::Agent),
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Human => f.write_str("human"),
+            Self::Human => f.write_str(HUMAN),
             Self::Agent(id) => id.fmt(f),
         }
     }
@@ -108,7 +119,7 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
-            "human" => Ok(Self::Human),
+            HUMAN => Ok(Self::Human),
             id => id.parse().map(Self::Agent),
         }
     }

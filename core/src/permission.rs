@@ -71,6 +71,11 @@ pub enum PermissionPolicy {
 impl PermissionPolicy {
     pub const ALL: [Self; 4] = [Self::Ask, Self::Edits, Self::All, Self::None];
 
+    /// The policy where nothing names one. In a worktree of Hatchery's edits are allowed, because no file of the user's own is there.
+    pub fn by_place(in_worktree: bool) -> Self {
+        if in_worktree { Self::Edits } else { Self::Ask }
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Ask => "ask",

@@ -19,6 +19,7 @@ mod life;
 mod note;
 mod plan;
 mod quest_spec;
+mod reference;
 mod signal;
 mod slot;
 mod step;

@@ -4,7 +4,9 @@ use crate::agent::{MAX_HATCH_MS, MAX_NAME_BYTES, MAX_PENDING_FORKS, MAX_REMARK_B
 use crate::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES};
 use crate::mail::MAX_MAIL_BYTES;
 use crate::permission::MAX_RULES;
-use crate::quest::{MAX_REQUEST_BYTES, MAX_SLOTS, MAX_STEP_FORKS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, StepId};
+use crate::quest::{
+    MAX_REQUEST_BYTES, MAX_SLOTS, MAX_STEP_FORKS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, QuestCandidates, StepId,
+};
 use crate::roles::SignalKind;
 use crate::run::{AttemptId, MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS};
 use crate::seat::SeatRefusal;
@@ -95,6 +97,10 @@ pub enum Refusal {
     TooManyRetries { retries: u32 },
     #[error("`{text}` is not a valid option of a run")]
     BadSpec { text: String },
+    #[error("there is no harness `{harness}`")]
+    NoSuchHarness { harness: String, known: String },
+    #[error("root may not run agents with the permissions `all`: they could do anything to this machine")]
+    RootWithoutSandbox,
     #[error("the label is {bytes} bytes long")]
     LabelTooLong { bytes: usize },
     #[error("an idle limit of {ms} ms is out of range")]
@@ -113,6 +119,10 @@ pub enum Refusal {
     HatchOutOfRange { ms: u64 },
     #[error("there is no quest {0}")]
     UnknownQuest(QuestId),
+    #[error("there is no quest `{0}`")]
+    NoQuestCalled(String),
+    #[error("`{reference}` may mean {candidates}")]
+    AmbiguousQuest { reference: String, candidates: QuestCandidates },
     #[error("quest {0} exists already")]
     QuestExists(QuestId),
     #[error("quest {quest} is {state}")]
@@ -206,6 +216,7 @@ impl Refusal {
             | Self::NoQuestion(_)
             | Self::NoRule(_)
             | Self::UnknownQuest(_)
+            | Self::NoQuestCalled(_)
             | Self::UnknownStep { .. }
             | Self::NoAssignment(_)
             | Self::NotUnread { .. } => RefusalKind::Missing,
@@ -218,6 +229,7 @@ impl Refusal {
             | Self::AgentExpired(_)
             | Self::AgentAwake(_)
             | Self::Ambiguous { .. }
+            | Self::AmbiguousQuest { .. }
             | Self::NameTaken { .. }
             | Self::RootExists(_)
             | Self::RootIsImmortal(_)
@@ -258,6 +270,8 @@ impl Refusal {
             | Self::BadAnswer { .. }
             | Self::TooManyRetries { .. }
             | Self::BadSpec { .. }
+            | Self::NoSuchHarness { .. }
+            | Self::RootWithoutSandbox
             | Self::NoPlan(_)
             | Self::BadRequest { .. }
             | Self::SlotsOutOfRange { .. }
@@ -293,7 +307,7 @@ impl Refusal {
             Self::AgentExpired(_) => "agent_expired",
             Self::AgentAwake(_) => "agent_awake",
             Self::NobodyCalled(_) => "nobody_called",
-            Self::Ambiguous { .. } => "ambiguous",
+            Self::Ambiguous { .. } | Self::AmbiguousQuest { .. } => "ambiguous",
             Self::NameTaken { .. } => "name_taken",
             Self::RootExists(_) => "root_exists",
             Self::RootIsImmortal(_) => "root_is_immortal",
@@ -320,6 +334,8 @@ impl Refusal {
             Self::StallOutOfRange { .. } => "stall_out_of_range",
             Self::TooManyRetries { .. } => "too_many_retries",
             Self::BadSpec { .. } => "bad_spec",
+            Self::NoSuchHarness { .. } => "no_such_harness",
+            Self::RootWithoutSandbox => "root_without_sandbox",
             Self::MarkTooLong { .. } => "mark_too_long",
             Self::MailTooLong { .. } => "mail_too_long",
             Self::HatchOutOfRange { .. } => "hatch_out_of_range",
@@ -328,7 +344,7 @@ impl Refusal {
             Self::BadName { .. } => "bad_name",
             Self::MessageTooLong { .. } => "message_too_long",
             Self::RemarkTooLong { .. } => "remark_too_long",
-            Self::UnknownQuest(_) => "unknown_quest",
+            Self::UnknownQuest(_) | Self::NoQuestCalled(_) => "unknown_quest",
             Self::QuestExists(_) => "quest_exists",
             Self::QuestOver { .. } => "quest_over",
             Self::QuestPaused(_) => "quest_paused",
@@ -377,6 +393,7 @@ impl Refusal {
             Self::SessionNotEnding(_) => "ask for its end first".into(),
             Self::UnknownAgent(_) | Self::NobodyCalled(_) => "`hatchery ps --all` shows the agents".into(),
             Self::Ambiguous { .. } => "give more characters of the id".into(),
+            Self::AmbiguousQuest { .. } => "give more characters of the id or of the slug".into(),
             Self::NameTaken { free, .. } => format!("`{free}` is free"),
             Self::RootExists(_) => "nothing to do".into(),
             Self::RootIsImmortal(_) => "kill its children, or stop the daemon".into(),
@@ -405,6 +422,10 @@ impl Refusal {
             Self::StallOutOfRange { .. } => format!("choose from {MIN_STALL_MS} to {MAX_STALL_MS}"),
             Self::TooManyRetries { .. } => format!("at most {MAX_RETRIES}"),
             Self::BadSpec { .. } => format!("each part has 1 to {MAX_SPEC_BYTES} bytes"),
+            Self::NoSuchHarness { known, .. } => format!("choose one of: {known}"),
+            Self::RootWithoutSandbox => "run as another user, use the permissions `edits` or `ask`, or set IS_SANDBOX=1 for the daemon if this is a \
+                 sandbox"
+                .into(),
             Self::MarkTooLong { .. } => format!("a label has at most {MAX_MARK_BYTES} bytes"),
             Self::MailTooLong { .. } => format!("a mail has at most {MAX_MAIL_BYTES} bytes; send it in parts"),
             Self::HatchOutOfRange { .. } => format!("choose from 1 to {MAX_HATCH_MS}"),
@@ -418,7 +439,7 @@ impl Refusal {
                 )
             }
             Self::MessageTooLong { .. } => format!("a message has at most {MAX_MESSAGE_BYTES} bytes; send it in parts"),
-            Self::UnknownQuest(_) => "`hatchery quest list` shows the quests".into(),
+            Self::UnknownQuest(_) | Self::NoQuestCalled(_) => "`hatchery quest list` shows the quests".into(),
             Self::QuestOver { .. } => "create a new one with `hatchery quest new`".into(),
             Self::QuestPaused(_) => "`hatchery quest resume` continues it".into(),
             Self::QuestOpen(_) => "nothing to do".into(),

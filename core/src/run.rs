@@ -5,6 +5,7 @@
 //! queue when the process says that it has heard it, so a process that dies before that gets it again, and none gets it twice.
 
 mod attempt;
+mod choice;
 mod conversation;
 mod desired;
 mod ending;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use attempt::{Attempt, AttemptId, BudgetState, Readiness};
+pub use choice::{EarlierWork, RunFacts, RunOptions, RunPurpose, UsualRun, choose_spec};
 pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
 pub use desired::{DesiredRun, DesiredState};
 pub(crate) use ending::{exited, unreachable};

@@ -9,6 +9,7 @@ use crate::clock;
 use crate::http::MailList;
 use crate::mail_reader::{AwaitedState, Mail};
 use crate::report::Report;
+use hatchery_core::mail::HUMAN;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub struct Args {
     command: MailCommand,
 
     /// The mailbox: an agent's id, the beginning of one, a name, or `human`
-    #[arg(long, default_value = "human", value_name = "ADDRESS", global = true, allow_hyphen_values = true, value_parser = reference)]
+    #[arg(long, default_value = HUMAN, value_name = "ADDRESS", global = true, allow_hyphen_values = true, value_parser = reference)]
     of: String,
 }
 

@@ -69,11 +69,11 @@ impl Player {
         let name = self.harness.as_ref().unwrap_or(&config.runs.harness);
         let program = std::env::current_exe().context("this program cannot be found again")?;
         let harnesses = RunSettings::of(&context.project, &config, &program).harnesses;
-        let programs = harnesses.programs();
-        let Some(program) = programs.get(name) else {
+        let Some(harness) = harnesses.named(name) else {
             return Err(Report::new(Code::Usage, format_args!("there is no harness `{name}`"))
                 .hint(format_args!("choose one of: {}", harnesses.names().join(", "))));
         };
+        let program = harness.program();
         let Some(found) = find_program(program, context.project.root(), &std::env::var_os("PATH").unwrap_or_default())
         else {
             return Err(quests::not_there(name, program).hint(

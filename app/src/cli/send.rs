@@ -2,6 +2,7 @@
 
 use super::{Context, accepted_once, caller_id, reference, words_or_stdin};
 use crate::report::Report;
+use hatchery_core::mail::HUMAN;
 use std::process::ExitCode;
 
 /// Send a mail to an agent or to yourself (`human`)
@@ -15,7 +16,7 @@ pub struct Args {
     /// The text; `-` reads it from standard input
     body: String,
     /// The sender
-    #[arg(long, default_value = "human", value_name = "AGENT", allow_hyphen_values = true, value_parser = reference)]
+    #[arg(long, default_value = HUMAN, value_name = "AGENT", allow_hyphen_values = true, value_parser = reference)]
     from: String,
     /// An id that you choose for this mail: if you repeat the command with the same id and mail, the mail is sent once
     #[arg(long, value_name = "ID", value_parser = caller_id)]
@@ -28,7 +29,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     accepted_once(context, "/api/mail", body, |accepted| {
         let number = accepted.event("mail_sent").map(|event| format!(" {}", event["id"])).unwrap_or_default();
         match args.to.as_str() {
-            "human" => format!("mail{number} waits for you: `hatchery mail read`"),
+            HUMAN => format!("mail{number} waits for you: `hatchery mail read`"),
             to => format!("mail{number} is in the mailbox of {to}; it starts no process, `hatchery say {to} …` does"),
         }
     })

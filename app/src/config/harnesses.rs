@@ -23,8 +23,6 @@ use std::fmt;
 const SETTING: &str = "harness";
 /// The key in the table for the default harness.
 const DEFAULT: &str = "default";
-/// Harnesses that are not spoken to by ACP.
-const BUILT_IN: [&str; 3] = ["claude", "codex", "scripted"];
 /// Agents that are known without a setting: the name, and the command.
 const PRESETS: [(&str, &[&str]); 3] =
     [("opencode", &["opencode", "acp"]), ("gemini", &["gemini", "--acp"]), ("qwen", &["qwen", "--acp"])];

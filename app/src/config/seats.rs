@@ -4,14 +4,13 @@ use crate::report::{Code, Report};
 use crate::slug;
 use crate::strict::Within;
 use hatchery_core::agent::MAX_HATCH_MS;
+use hatchery_core::mail::HUMAN;
 use hatchery_core::seat::{HATCH_MS, Mode, TRANSCRIPT_CHARS};
 use serde::Deserialize;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the human is called where nothing else is said.
-const HUMAN: &str = "human";
 /// Where the Claude CLI keeps its teams, from the home folder.
 const TEAMS: &str = ".claude/teams";
 

@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use hatchery_core::agent::{self, Agent, Birth};
 use hatchery_core::event::{AgentEvent, QuestionEvent, RunEvent};
 use hatchery_core::roles::titled;
-use hatchery_core::run::Run;
+use hatchery_core::run::{Run, RunOptions};
 use hatchery_core::{AgentId, Command, Event, EventId, Record, SessionId, World};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -169,10 +169,15 @@ pub struct KillQuery {
 /// Who is meant by a reference in a path or a body.
 pub(super) fn find(api: &Api, reference: &str) -> Result<AgentId, ApiError> {
     let world = api.handle.view();
-    agent::resolve(&world, reference).map_err(|refusal| match refusal {
-        hatchery_core::Refusal::Ambiguous { candidates, .. } => ambiguous(&world, reference, &candidates),
+    agent::resolve(&world, reference).map_err(|refusal| not_found(&world, reference, refusal))
+}
+
+/// Why a reference means no agent, or several.
+pub(super) fn not_found(world: &World, reference: &str, refusal: hatchery_core::Refusal) -> ApiError {
+    match refusal {
+        hatchery_core::Refusal::Ambiguous { candidates, .. } => ambiguous(world, reference, &candidates),
         refusal => refusal.into(),
-    })
+    }
 }
 
 /// How many of the agents that may be meant are listed.
@@ -301,7 +306,7 @@ pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCod
         }
         true => {
             let spec =
-                api.defaults.spec_of_run(last, None, super::run_defaults::RunOptions::with_model(model.clone()))?;
+                api.defaults.spec_of_run(last, None, RunOptions { model: model.clone(), ..RunOptions::default() })?;
             super::runs::playable(&api, &spec.harness).await?;
             Some(Box::new(spec))
         }

@@ -1,7 +1,7 @@
 //! Mail over HTTP. An address is `human`, or an agent by its id, the beginning of it, or its name.
 
 use super::Api;
-use super::agents::find;
+use super::agents::not_found;
 use super::error::{ApiError, Body, Path, Query};
 use super::events::EventObject;
 use super::once::{CallerId, Once};
@@ -11,7 +11,7 @@ use crate::mail_reader::{self, Awaited, Mail};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::mail::LetterState;
+use hatchery_core::mail::{self, LetterState};
 use hatchery_core::{Address, EventId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -139,10 +139,8 @@ const ANSWER_SHARE: f32 = 0.8;
 const MAX_AWAITED: usize = 100;
 
 fn address(api: &Api, reference: &str) -> Result<Address, ApiError> {
-    match reference {
-        "human" => Ok(Address::Human),
-        agent => find(api, agent).map(Address::Agent),
-    }
+    let world = api.handle.view();
+    mail::resolve(&world, reference).map_err(|refusal| not_found(&world, reference, refusal))
 }
 
 /// Send a mail.
@@ -153,7 +151,7 @@ pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCod
     if let Some(answer) = once.answered(&api).await? {
         return Ok((StatusCode::CREATED, answer));
     }
-    let from = address(&api, body.0.from.as_deref().unwrap_or("human"))?;
+    let from = body.0.from.as_deref().map_or(Ok(Address::Human), |from| address(&api, from))?;
     let to = address(&api, &body.0.to)?;
     let records = once.submit(&api, hatchery_core::Command::SendMail { from, to, body: body.0.body }).await?;
     Ok((StatusCode::CREATED, super::Accepted::new(to.to_string(), &records)))

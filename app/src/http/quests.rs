@@ -1,10 +1,10 @@
 //! Quests over HTTP. A quest is named by its id, by its slug, or by the beginning of one of them.
 
 use super::error::{ApiError, Body, Path, Query};
-use super::run_defaults::RunOptions;
 use super::{Accepted, Api};
 use crate::clock;
-use crate::config::{self, Isolated};
+use crate::config::Isolated;
+use crate::harness::Harnesses;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::quests;
 use crate::report::{Code, Report};
@@ -13,8 +13,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::permission::PermissionPolicy;
-use hatchery_core::quest::{QuestSpec, StepId, StepPlan, StepStatus};
+use hatchery_core::quest::{self, QuestSpec, StepId, StepPlan, StepStatus};
 use hatchery_core::roles::{self, Preset};
+use hatchery_core::run::RunOptions;
 use hatchery_core::usage::Money;
 use hatchery_core::{Command, EventId, QuestId, Refusal, Timestamp, World, budget};
 use serde::{Deserialize, Serialize};
@@ -190,13 +191,14 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
     let id = id.unwrap_or_else(clock::new_quest_id);
     let wish = quests::QuestOptions { request, slots, ward, ward_limit_ms, isolation, approve_plan, preset };
     let (project, settings) = (api.defaults.project.clone(), api.defaults.quests.clone());
-    let program = api.defaults.harnesses.get(spec.harness.as_str()).cloned().unwrap_or_default();
+    let program =
+        api.defaults.harnesses.named(&spec.harness).map(|harness| harness.program().to_owned()).unwrap_or_default();
     let budget = budget.map(|text| amount(&text)).transpose()?;
     let chartered =
         tokio::task::spawn_blocking(move || quests::quest_spec(&project, &settings, id, wish, spec, &program)).await;
     let quests::Chartered { quest_spec, warning } = chartered.map_err(Report::failed).flatten().map_err(unusable)?;
     players(&api, &quest_spec)?;
-    let warnings: Vec<String> = permissions(&quest_spec, &api.defaults.settings)?.into_iter().chain(warning).collect();
+    let warnings: Vec<String> = permissions(&quest_spec, &api.defaults.harnesses)?.into_iter().chain(warning).collect();
     let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
     let start = hatchery_core::quest::Start { hold, steps, ..Default::default() };
     let command = Command::CreateQuest { quest: id, quest_spec: Box::new(quest_spec), budget, start };
@@ -219,7 +221,11 @@ pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result
     };
     let keeps_branch = document.branch.as_deref().is_some_and(|branch| !is_used(branch));
     let id = if taken { clock::new_quest_id() } else { document.id };
-    let spec = api.defaults.spec(None, None, RunOptions::by(document.harness.clone()))?;
+    let spec = api.defaults.spec(
+        None,
+        None,
+        RunOptions { harness: Some(document.harness.clone()), ..RunOptions::default() },
+    )?;
     let (project, settings) = (api.defaults.project.clone(), api.defaults.quests.clone());
     let budget = document.budget;
     let imported =
@@ -315,21 +321,18 @@ pub async fn retry(
 }
 
 /// Whether the agents of a quest can work with their permissions, and what the user should know about these.
-fn permissions(quest_spec: &QuestSpec, settings: &config::Runs) -> Result<Option<String>, ApiError> {
+fn permissions(quest_spec: &QuestSpec, harnesses: &Harnesses) -> Result<Option<String>, ApiError> {
     let paths = &quest_spec.table.paths;
     let roles = paths.work.iter().chain(&paths.review).filter(|station| *station != roles::WARD);
     let of: BTreeMap<&str, PermissionPolicy> =
         roles.map(|role| (role.as_str(), quest_spec.permissions(role))).collect();
     let with = |policy| of.iter().find(|(_, its)| **its == policy).map(|(role, _)| *role);
-    // With arguments of the user's own, the program may allow tools by itself.
-    let own_way = settings.claude_args.iter().any(|arg| {
-        ["--permission-mode", "--dangerously-skip", "--allowedTools", "--allowed-tools", "--settings"]
-            .iter()
-            .any(|option| arg.starts_with(option))
-    });
+    let program_decides = |role: &str| {
+        harnesses.named(quest_spec.harness(role)).is_some_and(|harness| harness.program_decides_permissions())
+    };
     let workers = paths.work.iter().filter(|station| *station != roles::WARD);
-    let cannot = workers.into_iter().find(|role| quest_spec.permissions(role) == PermissionPolicy::None);
-    if let Some(role) = cannot.filter(|_| !own_way) {
+    let cannot_work = |role: &&String| quest_spec.permissions(role) == PermissionPolicy::None && !program_decides(role);
+    if let Some(role) = workers.into_iter().find(cannot_work) {
         return Err(ApiError::new(
             StatusCode::CONFLICT,
             "cannot_work",
@@ -353,31 +356,7 @@ async fn tell(api: &Api, quest: QuestId, command: Command) -> Result<Accepted, A
 
 /// The quest that a reference in a path, a query or a body means.
 pub(super) fn find(api: &Api, reference: &str) -> Result<QuestId, ApiError> {
-    let world = api.handle.view();
-    let slug = |id: QuestId| world.quest_spec(id).and_then(QuestSpec::slug);
-    if let Some((id, _)) = world.quests().find(|(id, _)| slug(*id) == Some(reference)) {
-        return Ok(id);
-    }
-    let is_meant = |id: &QuestId| {
-        id.to_string().starts_with(reference) || slug(*id).is_some_and(|slug| slug.starts_with(reference))
-    };
-    let mut meant = world.quests().map(|(id, _)| id).filter(is_meant);
-    let shown: String = reference.chars().take(64).collect();
-    match (meant.next(), meant.next()) {
-        (Some(one), None) if !reference.is_empty() => Ok(one),
-        (Some(one), Some(other)) if !reference.is_empty() => Err(ApiError::new(
-            StatusCode::CONFLICT,
-            "ambiguous",
-            format!("`{shown}` may mean {one} or {other}"),
-            "give more characters of the id",
-        )),
-        _ => Err(ApiError::new(
-            StatusCode::NOT_FOUND,
-            "unknown_quest",
-            format!("there is no quest `{shown}`"),
-            "`hatchery quest list` shows the quests",
-        )),
-    }
+    Ok(quest::resolve(&api.handle.view(), reference)?)
 }
 
 pub(super) fn amount(text: &str) -> Result<Money, ApiError> {
@@ -396,12 +375,12 @@ pub(super) fn unusable(report: Report) -> ApiError {
 fn players(api: &Api, quest_spec: &QuestSpec) -> Result<(), ApiError> {
     for role in &quest_spec.table.roles {
         let Some(harness) = &role.harness else { continue };
-        let Some(program) = api.defaults.harnesses.get(harness) else {
-            let known = api.defaults.harnesses.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            let message = format!("the role {} has the harness `{harness}`, which there is not", role.name);
+        let Some(harness) = api.defaults.harnesses.named(harness) else {
+            let known = api.defaults.harnesses.names().join(", ");
+            let message = format!("the role {} has the harness `{harness}`, which does not exist", role.name);
             return Err(ApiError::bad("no_such_harness", message, format!("choose one of: {known}")));
         };
-        quests::playable(&api.defaults.project, harness, program).map_err(unusable)?;
+        quests::playable(&api.defaults.project, harness.name(), harness.program()).map_err(unusable)?;
     }
     Ok(())
 }

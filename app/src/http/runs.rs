@@ -4,7 +4,6 @@ use super::agents::{drawn, find, tell};
 use super::error::{ApiError, Body, ErrorBody, ErrorDetail, Path, Query};
 use super::once::{CallerId, Once};
 use super::quests::amount;
-use super::run_defaults::RunOptions;
 use super::{Accepted, Api};
 use crate::calls::{Answer, CallError};
 use crate::clock;
@@ -20,7 +19,7 @@ use hatchery_core::event::Refused;
 use hatchery_core::outcome::Cause;
 use hatchery_core::permission::PermissionPolicy;
 use hatchery_core::quest::StepId;
-use hatchery_core::run::{AttemptId, PastRun, Run, RunSpec, RunState};
+use hatchery_core::run::{AttemptId, PastRun, Run, RunOptions, RunSpec, RunState};
 use hatchery_core::seat;
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
@@ -241,9 +240,9 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
 
 /// Whether the program of a harness is there and new enough. Asked before anything is recorded.
 pub(super) async fn playable(api: &Api, harness: &str) -> Result<(), ApiError> {
-    let Some((harness, program)) = api.defaults.harnesses.get_key_value(harness) else { return Ok(()) };
-    let (project, harness, program) = (api.defaults.project.clone(), (*harness).to_owned(), program.clone());
-    let looked = tokio::task::spawn_blocking(move || quests::playable(&project, &harness, &program));
+    let Some(harness) = api.defaults.harnesses.named(harness) else { return Ok(()) };
+    let project = api.defaults.project.clone();
+    let looked = tokio::task::spawn_blocking(move || quests::playable(&project, harness.name(), harness.program()));
     looked.await.map_err(Report::failed).flatten().map_err(super::quests::unusable)
 }
 

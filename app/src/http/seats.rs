@@ -4,7 +4,6 @@
 use super::error::{ApiError, Body, Loose, Query};
 use super::lead_told::{Catalog, PreviousTranscript, newest};
 use super::once::{CallerId, Once};
-use super::run_defaults::RunOptions;
 use super::{Accepted, Api};
 use crate::clock;
 use crate::engine::HistoryError;
@@ -17,7 +16,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode};
 use hatchery_core::event::SeatEvent;
-use hatchery_core::run::{Run, RunSpec};
+use hatchery_core::run::{Run, RunOptions, RunSpec};
 use hatchery_core::seat::{
     self, Button, EggOrder, FaceVariant, LeadOrder, Mode, Payload, Position, Rising, Seat, SeatDocument, SeatRefusal,
     SeatState, Seats, session_uuid,
@@ -524,7 +523,10 @@ pub(super) fn lead_order(api: &Api, with: RunOptions) -> Result<LeadOrder, ApiEr
 fn fill_spec(api: &Api, with: RunOptions, harness: Option<String>) -> Result<RunSpec, ApiError> {
     match api.defaults.seats.mode {
         // An agent of a seat waits for messages.
-        Mode::Direct => Ok(RunSpec { stays: true, ..api.defaults.spec(None, None, with.or_by(harness))? }),
+        Mode::Direct => Ok(RunSpec {
+            stays: true,
+            ..api.defaults.spec(None, None, RunOptions { harness: with.harness.or(harness), ..with })?
+        }),
         Mode::Lead => Ok(lead_order(api, with)?.spec),
     }
 }

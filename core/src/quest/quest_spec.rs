@@ -110,10 +110,13 @@ impl QuestSpec {
     /// the place.
     pub fn permissions(&self, role: &str) -> PermissionPolicy {
         let of_role = self.table.role(role).and_then(|role| role.permissions);
-        of_role.or(self.spec.permissions).unwrap_or(match self.isolation {
-            Isolation::Worktree { .. } => PermissionPolicy::Edits,
-            Isolation::None => PermissionPolicy::Ask,
-        })
+        let in_worktree = matches!(self.isolation, Isolation::Worktree { .. });
+        of_role.or(self.spec.permissions).unwrap_or(PermissionPolicy::by_place(in_worktree))
+    }
+
+    /// The harness of the agents of a role: the one that the table names for the role, else the quest's.
+    pub fn harness(&self, role: &str) -> &str {
+        self.table.role(role).and_then(|role| role.harness.as_deref()).unwrap_or(&self.spec.harness)
     }
 
     pub(super) fn check(&self) -> Result<(), Refusal> {

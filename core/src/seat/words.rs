@@ -5,11 +5,10 @@ use super::{MAX_SAID_CHARS, MAX_SPEAKER_BYTES, Mode, Position, Seat, SeatRefusal
 use crate::agent::living;
 use crate::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent};
 use crate::history::{MAX_MESSAGE_BYTES, check_content, said};
+use crate::mail::HUMAN;
 use crate::run::{self, RunSpec, RunState};
 use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, World};
 
-/// Who speaks if nothing else is said.
-const HUMAN: &str = "human";
 /// What an agent is called that has no name.
 const NAMELESS: &str = "nameless";
 /// How much of a message is left for the remark that the rest was left out, in bytes.

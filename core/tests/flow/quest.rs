@@ -7,6 +7,7 @@ mod peers;
 mod permissions;
 mod phases;
 mod plans;
+mod reference;
 pub mod refusals;
 mod roles;
 mod signals;

@@ -2,7 +2,7 @@
 
 use crate::given::*;
 use crate::run::words::*;
-use crate::{permissions, quest};
+use crate::{permissions, quest, run};
 use hatchery_core::agent::{Birth, MAX_PENDING_FORKS, MAX_REMARK_BYTES, check_given_name, resolve};
 use hatchery_core::ask::About;
 use hatchery_core::event::{QuestionEvent, RequestEvent};
@@ -40,7 +40,8 @@ variants! {
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
     NoQuestion BadAnswer NoRule TooManyRules HasHarnessSession HarnessSessionTaken
     RunOpen NoRun NoTurn CannotInterrupt RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
-    UnknownQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
+    NoSuchHarness RootWithoutSandbox
+    UnknownQuest NoQuestCalled AmbiguousQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
     BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong UnknownStep NoAssignment OtherStep
     NotAtWork Signalled MayNotSignal MayNotCall WrongRole NothingHandedIn StepNotFailed StaleChore TooManyStepForks
     Status RequestTaken RequestIdUsed
@@ -191,6 +192,9 @@ fn every_refusal_is_given_where_it_should_be() {
     let refusal = Refusal::NameTaken { name: "Cael".into(), by: A, free: "Cael-2".into() };
     check_words(&refusal, Untimely, "name_taken");
     assert_eq!(check_given_name(&it.world, Some("Cael"), None), Err(refusal));
+    for (refusal, code) in run::choice::refusals() {
+        check_words(&refusal, Invalid, code);
+    }
     for (command, refusal, kind, code) in cases_of_runs() {
         check_words(&refusal, kind, code);
         working(spec()).when(command).refused(refusal);

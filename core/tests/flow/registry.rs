@@ -2,7 +2,7 @@
 
 use crate::given::*;
 use hatchery_core::agent::{MAX_NAME_BYTES, check_given_name, free_name, resolve};
-use hatchery_core::{AgentId, Refusal};
+use hatchery_core::{Address, AgentId, Refusal, mail};
 
 /// `AAAA…` and `AAAB…`: alike in their first three characters.
 const X: AgentId = AgentId::from_bytes([0; 16]);
@@ -64,6 +64,14 @@ fn a_whole_id_means_that_agent_and_no_other() {
     let it = twins().and(renamed(R, &X.to_string())).and(renamed(Y, &NOBODY.to_string()));
     assert_eq!(resolve(&it.world, &X.to_string()), Ok(X));
     assert_eq!(resolve(&it.world, &NOBODY.to_string()), Ok(Y));
+}
+
+#[test]
+fn an_address_is_the_human_or_an_agent() {
+    let it = twins().and(renamed(X, "Cael"));
+    assert_eq!(mail::resolve(&it.world, "human"), Ok(Address::Human));
+    assert_eq!(mail::resolve(&it.world, "Cael"), Ok(Address::Agent(X)));
+    assert_eq!(mail::resolve(&it.world, "Human"), Err(Refusal::NobodyCalled("Human".into())));
 }
 
 #[test]

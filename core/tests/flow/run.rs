@@ -3,6 +3,7 @@
 mod begin;
 mod call;
 mod capabilities;
+pub mod choice;
 mod delivery;
 mod exit;
 mod harness_session;

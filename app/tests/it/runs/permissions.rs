@@ -203,6 +203,14 @@ fn a_quest_that_could_not_work_is_refused_before_it_starts() {
     assert_eq!(shop.door().post("/api/quests", &quest("edits")).json()["warning"], Value::Null);
 }
 
+/// The arguments of one program do not let another program work.
+#[test]
+fn arguments_of_the_claude_cli_count_for_its_own_roles_only() {
+    let shop = Workshop::with("harness = 'scripted'\nclaude_args = ['--permission-mode=acceptEdits']\n", Vec::new());
+    let quest = json!({ "request": "x", "isolation": "none", "hold": true, "with": { "permissions": "none" } });
+    shop.door().post("/api/quests", &quest).refused(409, "cannot_work");
+}
+
 #[test]
 fn doctor_says_what_an_agent_may_do() {
     let grounds = Grounds::with("permissions = 'edits'\n");

@@ -133,7 +133,9 @@ fn of_quests() -> Vec<(Refusal, RefusalKind, &'static str)> {
     for command in [Command::AbandonQuest { quest }, Command::PauseQuest { quest }, retry("a"), no_ward.clone()] {
         assert_eq!(meets(&play, command).code(), "quest_over");
     }
-    met.into_iter().chain([paused, over]).collect()
+    let (unknown, ambiguous) = super::reference::refusals();
+    let named = [(unknown, Missing, "unknown_quest"), (ambiguous, Untimely, "ambiguous")];
+    met.into_iter().chain([paused, over]).chain(named).collect()
 }
 
 fn of_plans() -> Vec<(Refusal, RefusalKind, &'static str)> {
