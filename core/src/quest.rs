@@ -63,14 +63,14 @@ pub(crate) use ward::{mends, set_ward};
 pub const MAX_MENDINGS: u32 = 3;
 /// How often a step may go to another role before a person is asked.
 pub const MAX_FOLLOW_UPS: u32 = 10;
-/// How many may wait for each other's follow-ups at once.
+/// How many agents of a step may wait for each other's follow-ups at once.
 pub const MAX_CALLERS: usize = 5;
-/// How many of one role may wait when that role is called once more. A called agent is a fresh one, so it does not wait for itself; but
+/// How many agents of one role may wait when that role is called again. A called agent is a new one, so it does not wait for itself; but
 /// roles that only call each other never end.
 pub const MAX_RETURNS: usize = 2;
 /// How often in a row a role may hand its work to a fresh agent before a person is asked.
 pub const MAX_CONTINUATIONS: u32 = 20;
-/// How long an agent may go on after its signal: it has a last sentence to say.
+/// How long an agent may continue after its signal, so that it can finish its answer.
 pub const SIGNAL_GRACE_MS: u64 = 60_000;
 /// How often a crashed agent of a quest is resumed.
 pub const CRASH_RETRIES: u32 = 3;
@@ -81,32 +81,32 @@ pub struct Quest {
     pub state: QuestState,
     pub requirements: Option<Requirements>,
     pub ward: Option<WardSpec>,
-    /// What the steps are to do. Beside their states, because it does not change with them.
+    /// The plan of each step. Separate from the states, because plans change less often.
     pub plans: OrdMap<StepId, StepPlan>,
     pub steps: OrdMap<StepId, Arc<Step>>,
-    /// Who depends on a step.
+    /// The steps that depend on each step.
     pub dependents: OrdMap<StepId, OrdSet<StepId>>,
-    /// What waits for a slot: first what was begun, then in the order in which it became possible.
+    /// The steps that wait for a slot: first the steps that were begun, then in the order in which they became ready.
     pub queue: OrdSet<QueuePosition>,
-    /// Where in the queue a step is.
+    /// The position of each step in the queue.
     pub positions: OrdMap<StepId, QueuePosition>,
-    /// Who holds a slot.
+    /// The steps that hold a slot.
     pub working: OrdSet<StepId>,
-    /// Agents that agents of steps have forked, while they work or wait for a slot.
+    /// The step forks that work or wait for a slot.
     #[serde(default)]
     pub forks: OrdMap<AgentId, StepFork>,
-    /// How many there were.
+    /// How many step forks were created.
     #[serde(default)]
     pub forked: u32,
     /// How many steps of the plan are not complete.
     pub open: u32,
-    /// The steps whose agents have split the plan anew, if a person has to consent to plans and has not yet. Nothing of the plan is begun
+    /// The steps whose agents have changed the plan, if the user must approve plans and has not yet. No step of the plan begins
     /// until then.
     #[serde(default)]
     pub unapproved: OrdSet<StepId>,
-    /// How many agents were made for it.
+    /// How many agents were created for it.
     pub agents: u32,
-    /// How many wards and merges those steps had that were dropped. One that gets such a name counts on: a ward is found by its number.
+    /// How many wards and merges each dropped step had. A new step of the same name continues the count, because a ward is found by its number.
     pub past_chores: OrdMap<StepId, u32>,
     pub budget: Option<Money>,
     pub spent: Usage,
@@ -119,10 +119,10 @@ pub struct Quest {
     pub version: EventId,
 }
 
-/// A place in the queue of a quest.
+/// A position in the queue of a quest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct QueuePosition {
-    /// What was begun goes first: it is nearer to its end.
+    /// A step that was begun goes first, because it is nearer to its end.
     pub fresh: bool,
     pub since: EventId,
     pub number: u32,
@@ -134,7 +134,7 @@ pub struct QueuePosition {
 #[serde(rename_all = "snake_case")]
 pub enum QuestState {
     Open,
-    /// Nothing is begun until a person says so.
+    /// No step begins until the user resumes the quest.
     Paused,
     Complete {
         at: Timestamp,
@@ -155,7 +155,7 @@ impl QuestState {
     }
 }
 
-/// What an agent of a quest was made for.
+/// The quest, step and role of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     pub quest: QuestId,
@@ -163,7 +163,7 @@ pub struct Assignment {
     pub role: String,
 }
 
-/// What became of an attempt to merge a step.
+/// The result of merging a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -179,7 +179,7 @@ pub enum Merge {
     },
 }
 
-/// Something that the shell should do for a step, beside running agents.
+/// Work of the shell for a step, besides running agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chore {
     pub number: u32,
@@ -213,7 +213,7 @@ impl Quest {
         matches!(self.state, QuestState::Complete { .. })
     }
 
-    /// Whether there is a slot and something to do in it.
+    /// Whether there is a free slot and a step for it.
     pub(crate) fn can_begin(&self, quest_spec: &QuestSpec) -> bool {
         let forks = self.forks.values().filter(|fork| fork.state == StepForkState::Running).count();
         let free = self.working.len() + forks < quest_spec.slots as usize;
@@ -233,7 +233,7 @@ impl Quest {
     }
 }
 
-/// The id of the next agent of a quest: as random as that of the quest, and different for each number. The core draws none.
+/// The id of the next agent of a quest: as random as the quest's id, and different for each number. The core has no randomness of its own.
 pub(crate) fn agent_id(quest: QuestId, number: u32) -> AgentId {
     // A bijection, so that no two numbers of a quest share an id.
     let mut bits = u128::from_be_bytes(*quest.as_bytes()) ^ u128::from(number).wrapping_add(1);

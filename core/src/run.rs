@@ -1,5 +1,5 @@
 //! A run: an agent at work in a process. It is asked for, spawned, started (its tools answer), perhaps parked or resumed,
-//! and it ends for a cause. Each process of a run is an attempt with a number: whatever comes from an older one is refused.
+//! and it ends for a cause. Each process of a run is an attempt with a number. Reports of older attempts are refused.
 //!
 //! What is to be said to a process is a queue of [`Delivery`]s, each known by the event that caused it. It leaves the
 //! queue when the process says that it has heard it, so a process that dies before that gets it again, and none gets it twice.
@@ -50,7 +50,7 @@ pub const TOOL_SERVER: &str = "hatchery";
 /// first reads what the process wrote meanwhile.
 const LAST_LOOK_MS: u64 = 10_000;
 
-/// How much of what is said about something is kept in the world.
+/// The longest detail of a state that the world keeps, in characters.
 const MAX_WORDS_CHARS: usize = 1_000;
 
 /// The last run of an agent.
@@ -59,19 +59,19 @@ pub struct Run {
     pub number: u32,
     pub spec: Arc<RunSpec>,
     pub state: RunState,
-    /// The process that it is at, or that is to come.
+    /// The current process, or the next one.
     pub attempt: Attempt,
     pub crashes: u32,
-    /// Parked so often in a row.
+    /// How often in a row it was parked.
     pub parks: u32,
     pub requested: Timestamp,
-    /// Since when something waits to be said to it, if anything does.
+    /// Since when a delivery waits for it, if one does.
     pub addressed: Timestamp,
-    /// What the human was asked about it and has not answered.
+    /// The open question to the user about it.
     pub question: Option<EventId>,
-    /// Answers that came when the process that had asked was gone.
+    /// Answers that came after the process that asked had ended.
     pub early_answers: Vector<EarlyAnswer>,
-    /// It has signalled what there is to say about its step.
+    /// It has sent its signal.
     pub signalled: bool,
     pub turns: u32,
     pub spent: Usage,
@@ -89,7 +89,7 @@ pub enum RunState {
     Running {
         process: Process,
     },
-    /// Its end is decided and recorded; the shell has yet to bring it about.
+    /// Its end is decided and recorded, and the shell has not ended the process yet.
     Stopping {
         why: StopWhy,
         process: Option<Process>,
@@ -105,16 +105,16 @@ pub enum RunState {
     },
 }
 
-/// A process, told from a later one with the same number by when it began.
+/// A process. Its start time distinguishes it from a later process with the same id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Process {
     pub pid: u32,
-    /// In the machine's own count, since it was switched on.
+    /// In a unit of the operating system, counted from the start of the machine.
     pub began: u64,
 }
 
-/// Why a process is stopped: recorded before it is.
+/// Why a process is stopped. Recorded before it is stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -123,7 +123,7 @@ pub enum StopWhy {
     User,
     /// Its agent was killed.
     Killed,
-    /// It was silent for too long, and the run says that such ones are stopped.
+    /// It was silent for too long, and its run stops stuck processes.
     Stuck,
     /// Its session ends.
     Session,
@@ -232,7 +232,7 @@ impl Run {
         self.attempt.asked_since().is_some()
     }
 
-    /// Since when nothing was heard of it that should have been.
+    /// Since when it is silent although it has work.
     fn quiet_since(&self) -> Timestamp {
         match self.attempt.in_turn {
             true => self.attempt.last_output,
@@ -240,7 +240,7 @@ impl Run {
         }
     }
 
-    /// Whether its process may leave: it has done what it was to do, or cannot.
+    /// Whether its process may end: its work is done, or cannot be done.
     fn is_last(&self, conversation: &Conversation) -> bool {
         let done = self.turns > 0 && !self.attempt.in_turn && conversation.unheard.is_empty();
         let failed = self.attempt.outcome.last_turn().is_some() && !self.attempt.had_finished();
@@ -289,8 +289,8 @@ impl Run {
     }
 }
 
-/// Gives an agent that was never run a conversation that was begun elsewhere. A conversation has one agent: two would speak
-/// into each other's words.
+/// Gives an agent that was never run a conversation that was begun elsewhere. A conversation has one agent, because two
+/// processes must not write to it.
 pub(crate) fn adopt(
     world: &World,
     agent: AgentId,
@@ -319,15 +319,15 @@ pub(crate) fn adopt(
         .collect())
 }
 
-/// The agent that has a conversation. One whose agent is dead, and its process gone, can be taken over.
+/// The agent of a conversation. If the agent is dead and its process has ended, the conversation can be taken over.
 pub fn holder(world: &World, session: &str) -> Option<AgentId> {
     world
         .harness_session_owner(session)
         .filter(|owner| living(world, *owner).is_ok() || at_rest(world, *owner).is_err())
 }
 
-/// Asks for a process that plays the agent. One that sleeps is woken by it: an agent of the seats in the session of the seats, and
-/// another one outside of any session.
+/// Requests a run of the agent. A sleeping agent wakes: an agent of a seat in the session of the seats, any other agent outside of
+/// a session.
 pub(crate) fn request(world: &World, agent: AgentId, spec: &RunSpec) -> Result<Vec<Event>, Refusal> {
     let it = living(world, agent)?;
     at_rest(world, agent)?;
@@ -347,7 +347,7 @@ pub(crate) fn request(world: &World, agent: AgentId, spec: &RunSpec) -> Result<V
         .collect())
 }
 
-/// No process plays the agent, and none is about to.
+/// Refuses an agent that has an open run.
 pub(crate) fn at_rest(world: &World, agent: AgentId) -> Result<(), Refusal> {
     match world.run(agent).filter(|run| run.is_open()) {
         Some(run) => Err(Refusal::RunOpen { agent, run: run.number }),
@@ -355,7 +355,7 @@ pub(crate) fn at_rest(world: &World, agent: AgentId) -> Result<(), Refusal> {
     }
 }
 
-/// Says something to an agent. When nothing runs it, `spec` says how it is to be run.
+/// Sends a message to an agent. If the agent has no open run, `spec` says how to run it.
 pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSpec>) -> Result<Vec<Event>, Refusal> {
     let said = crate::history::add(world, agent, MessageKind::User, text)?;
     // An agent of the seats hears nothing outside of their session.
@@ -435,7 +435,7 @@ pub(crate) fn take_call(
         Ok(events) => (events, None),
         Err(refused) => (Vec::new(), Some(refused)),
     };
-    // One that cannot be read is no command, and is known by how it was refused.
+    // A call that cannot be read has no command. Only its refusal is recorded.
     let signal = match ask {
         Ok(command) => matches!(**command, Command::GiveSignal { .. }),
         Err(refused) => refused.code == BAD_SIGNAL,
@@ -473,7 +473,7 @@ pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Ref
     }
 }
 
-/// Asks for the end of a run. One that has no process ends at once.
+/// Requests the end of a run. A run without a process ends at once.
 pub(crate) fn stop(world: &World, agent: AgentId, why: &StopWhy) -> Result<Vec<Event>, Refusal> {
     let run = open(world, agent)?;
     let of = run.attempt_id(agent);

@@ -14,56 +14,56 @@ use serde::{Deserialize, Serialize};
 pub struct Attempt {
     /// Counted from 1. Reports of an attempt with another number are refused.
     pub number: u32,
-    /// It has to wait until fewer agents run.
+    /// The attempt waits for a place.
     pub waits: bool,
     /// The last sign of life of the process.
     pub last_output: Timestamp,
-    /// How much of the process's output is taken in, in bytes.
+    /// How many bytes of the process's output were read.
     pub spooled: u64,
-    /// How many of the calls that it wrote down are taken in.
+    /// How many of its calls were taken in.
     pub calls: u64,
-    /// Where the answers to the last of them are.
+    /// The events with the answers to the last calls.
     pub answers: Vector<(u64, EventId)>,
     /// What the harness of the process can do.
     pub capabilities: Capabilities,
-    /// Its conversation begins as a copy of another: so do the counts of what it used.
+    /// Its conversation began as a copy of another one, and so did its usage.
     pub copied: bool,
     pub readiness: Readiness,
-    /// The process has heard something of what was to be said to it.
+    /// The process has confirmed a delivery.
     pub heard: bool,
     /// A turn is under way.
     pub in_turn: bool,
-    /// The call of its tool `wait` that has not been answered: it does nothing until others write to it or end.
+    /// The open call of its tool `wait`. The process does nothing until another agent writes to it or ends.
     pub waiting_call: Option<String>,
     /// When its silence was reported, if it is silent.
     pub silent: Option<Timestamp>,
-    /// What the process asks permission for, and has not received the answer to.
+    /// The requests for permission whose answers the process has not received.
     pub permissions: Vector<PendingPermission>,
     pub budget: BudgetState,
-    /// The signal that the process last spoke of in its own stream, as it was written.
+    /// The last signal in the output of the process, as it was written.
     pub signal_heard: Option<String>,
     pub outcome: Outcome,
     /// What the process has reported before it showed its conversation.
     pub meter: Meter,
 }
 
-/// How far the process has come before something can be said to it.
+/// Whether messages can be sent to the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Readiness {
     /// It has not shown yet that our tools answer it.
     Starting,
-    /// It has yet to confirm the model that it was told to use. Nothing else is said to it before.
+    /// It has not confirmed the model that it was told to use. No message is sent before.
     ConfirmsModel,
     Ready,
 }
 
-/// How the process stands to the budgets that it is paid from.
+/// Whether a budget of the process is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BudgetState {
     Within,
-    /// A budget is used up: after this turn nothing more is begun.
+    /// A budget is used up. No turn begins after this one.
     UsedUp {
-        /// Its turn was interrupted for that, so there is more to do.
+        /// Its turn was interrupted because of that, so its work is not done.
         cut_short: bool,
         /// How often it has asked the model since then.
         calls: u32,
@@ -84,7 +84,7 @@ impl BudgetState {
         }
     }
 
-    /// Its turn ended in good order, so nothing was cut short.
+    /// Its turn ended successfully, so no work was cut short.
     pub(crate) fn end_turn(&mut self) {
         if let Self::UsedUp { cut_short, .. } = self {
             *cut_short = false;
@@ -170,14 +170,14 @@ impl Attempt {
         self.readiness != Readiness::Starting
     }
 
-    /// Nothing is to be confirmed any more.
+    /// Nothing waits to be confirmed.
     pub(crate) fn confirm_model(&mut self) {
         if self.readiness == Readiness::ConfirmsModel {
             self.readiness = Readiness::Ready;
         }
     }
 
-    /// Whether its process had ended its turn in good order.
+    /// Whether its process ended its last turn successfully.
     pub(super) fn had_finished(&self) -> bool {
         matches!(self.outcome.last_turn(), Some(TurnResult::Ok | TurnResult::Interrupted))
     }
@@ -190,7 +190,7 @@ impl Attempt {
 
     pub(crate) fn begin_turn(&mut self) {
         self.in_turn = true;
-        // Whatever happens to it now happens in the middle of a turn.
+        // A failure from here on is a failure in the middle of a turn.
         self.outcome.take(&Output::TurnStarted);
     }
 }
