@@ -89,7 +89,7 @@ impl Daemon {
         accept_loss: bool,
     ) -> Result<Self, Report> {
         let started = Instant::now();
-        // One that was killed left its announcement behind, and its process id may belong to another process by now.
+        // A killed daemon left its announcement behind, and its process id may belong to another process by now.
         project.retract();
         git_shield::refuse_tracked(&project)?;
         trust::check(&project, &config.file)?;

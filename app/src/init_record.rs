@@ -43,7 +43,7 @@ impl InitRecord {
     }
 
     pub fn forget(project: &Project) {
-        // One that stays describes files that have changed since, and so does nothing.
+        // A record that stays describes files that have changed since, so it does nothing.
         file(project).map(std::fs::remove_file).transpose().map(drop).unwrap_or_default();
     }
 }

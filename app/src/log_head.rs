@@ -166,7 +166,7 @@ mod tests {
         );
         let other = fill("c", &["1", "2", "x", "y"]);
         assert_eq!(memory.compare(&other).unwrap(), Some(Loss::Different { at: EventId(3) }));
-        // One that fits another log, as a repository could bring it.
+        // A head of another log, which a repository could bring.
         let brought = std::fs::read_to_string(project.head_file()).unwrap().replace("\"id\": 3", "\"id\": 2");
         std::fs::remove_file(project.head_file()).unwrap();
         std::fs::write(project.head_file(), brought).unwrap();

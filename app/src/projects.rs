@@ -137,7 +137,7 @@ pub fn all() -> Result<Vec<Project>, Report> {
     for path in
         entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "json"))
     {
-        // A file that cannot be read is a project that is not listed; its daemon writes the file anew.
+        // A file that cannot be read is a project that is not listed; its daemon writes the file again.
         let read = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<ProjectEntry>(&bytes).ok());
         let Some(ProjectEntry { root }) = read else { continue };
         match Project::find(&root) {

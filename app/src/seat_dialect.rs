@@ -333,7 +333,7 @@ fn alive(world: &World) -> Vec<Listed> {
 }
 
 fn status(world: &World, agents: &[Listed]) -> DialectWhat {
-    // Those that are gone are not listed: the clients take every entry for a living agent.
+    // Ended agents are not listed: the clients take every entry for a living agent.
     let alive = agents.iter().filter(|listed| listed.status != ListedStatus::Shutdown);
     let listed = alive.map(|listed| {
         let own = || world.seats().seat(listed.position).and_then(|seat| seat.identity.name.clone());

@@ -214,7 +214,7 @@ pub async fn last_session(
         |record: &Record| matches!(record.event, Event::Message(MessageEvent::Added { kind: MessageKind::Clear, .. }));
     let begins = records.iter().rposition(is_clear).map_or(0, |at| at + 1);
     let mut said = lines(handle, &world, agent, human, &records[begins..]).await?;
-    // An agent of a lead's team begins no conversation anew. There the session tells.
+    // An agent of a lead's team does not start a new conversation, so the session decides.
     let last = said.iter().rev().find_map(|line| line.session_id);
     let is_older = |line: &ThreadLine| line.session_id.is_some() && line.session_id != last;
     let older = said.iter().rposition(is_older);
@@ -262,7 +262,7 @@ fn mail_line(world: &World, agent: AgentId, human: &str, mail: &Mail) -> Option<
     })
 }
 
-/// What was said, and where a conversation began anew. Tools do not count: an agent may call thousands between two sentences.
+/// What was said, and where a new conversation began. Tools do not count: an agent may call thousands between two sentences.
 fn is_said(kind: MessageKind) -> bool {
     matches!(kind, MessageKind::User | MessageKind::Assistant | MessageKind::Clear)
 }

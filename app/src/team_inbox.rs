@@ -250,13 +250,13 @@ pub async fn keep_reading(settings: config::Seats, handle: Handle, mut closing: 
 }
 
 /// The folders in which something may happen to the inboxes: their own, if it is there, and the nearest one above it, in which it appears
-/// or is made anew.
+/// or is created again.
 fn concerned(folder: &Path) -> Vec<(PathBuf, FolderId)> {
     let known = |folder: &Path| Some((folder.to_owned(), FolderId::of(folder)?));
     known(folder).into_iter().chain(folder.ancestors().skip(1).find_map(known)).collect()
 }
 
-/// What tells a folder from one that is made anew in its place.
+/// What distinguishes a folder from a new folder in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FolderId {
     inode: u64,

@@ -266,7 +266,7 @@ impl Table {
             true => return Err(BadTable::NobodyWorks),
             false => known("mender", &self.mender)?,
         }
-        // Those who are on no path are not needed.
+        // Roles that are on no path are not needed.
         for (whose, role, name, path) in [
             ("planner", &self.planner, "plan", &self.paths.plan),
             ("requirer", &self.requirer, "requirements", &self.paths.requirements),

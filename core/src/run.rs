@@ -209,12 +209,12 @@ impl Run {
                     Some(at) => self.spec.kill_stuck.then(|| at.plus_ms(self.spec.stall_ms.min(LAST_LOOK_MS))),
                 };
                 match self.attempt.asked_since() {
-                    // One that works for a quest holds a slot.
+                    // An agent of a quest holds a slot.
                     Some(since) => self.spec.signals.then(|| since.plus_ms(PATIENCE_MS)),
                     None => due.filter(|_| !self.listens(conversation)),
                 }
             }
-            // One that works for a quest waits for a slot when its time has come.
+            // After its wait, an agent of a quest waits for a slot.
             RunState::Parked { until, .. } => until.filter(|_| !self.spec.signals),
             RunState::Stopping { .. } | RunState::Ended { .. } => None,
         }

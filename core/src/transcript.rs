@@ -208,7 +208,7 @@ impl Tree {
     /// The next one. They are numbered as they come: 0, 1, 2, …
     pub fn add(&mut self, knot: &Knot) {
         let Knot { uuid, parent, role, .. } = knot;
-        // One that is there twice counts where it stands last, as in the CLI.
+        // If a line is there twice, the last one counts, as in the CLI.
         self.by_uuid.insert(uuid.clone(), self.knots.len());
         self.knots.push(Tied { uuid: uuid.clone(), parent: parent.clone(), role: role.clone() });
     }

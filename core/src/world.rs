@@ -280,7 +280,7 @@ impl World {
         self.questions.iter().map(|(id, question)| (*id, question))
     }
 
-    /// Those whose answer still matters.
+    /// The questions whose answers still matter.
     pub fn questions_to_answer(&self) -> impl Iterator<Item = (EventId, &Question)> {
         self.questions().filter(|(_, question)| !question.is_moot(self))
     }

@@ -62,7 +62,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-/// Those that have no agent.
+/// The conversations without an agent.
 fn free(list: AdoptableList) -> Vec<String> {
     let free: Vec<Adoptable> = list.sessions.into_iter().filter(|session| session.agent.is_none()).collect();
     if free.is_empty() {

@@ -79,7 +79,7 @@ fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
 fn keep_shown(agents: &mut Vec<AgentView>, all: bool) -> usize {
     let (now, before) = (clock::now(), agents.len());
     agents.retain(|agent| all || is_shown(agent, now));
-    // Those who wait for the user first, then those at work.
+    // First the agents that wait for the user, then the agents at work.
     agents.sort_by_key(|agent| (agent.question.is_none(), !agent.activity.has_run()));
     before - agents.len()
 }

@@ -376,7 +376,7 @@ fn begin(context: &Context, quest: &str, no_trial: bool) -> Result<ExitCode, Rep
 
 fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
     let mut list: QuestList = asking(async { Client::visit(&context.project).await?.get("/api/quests").await })?;
-    // Those that are not shown can be meant as well.
+    // Quests that are not shown can be meant, too.
     let ids = ShortIds::of(list.quests.iter().map(|quest| quest.id));
     let is_over = |word| matches!(word, QuestWord::Complete | QuestWord::Abandoned);
     list.quests.retain(|quest| all || !is_over(quest.state));

@@ -59,8 +59,8 @@ pub struct RunFlags {
 }
 
 impl Player {
-    /// Refuses what cannot be played before anything is made. A daemon that runs knows better: it starts the program with its own environment.
-    /// One that is about to be started gets ours.
+    /// Refuses a harness whose program is missing before anything is created. A running daemon checks this itself, with its own environment.
+    /// A daemon that is about to be started gets the environment of this command.
     pub fn check_before_start(&self, context: &Context) -> Result<(), Report> {
         if context.project.is_served() {
             return Ok(());

@@ -239,7 +239,7 @@ fn event(context: &Context, door: &StatusDoor, kind: &str, fields: Option<&str>)
     let given = object.to_json();
     let event =
         BuildEvent::check(&given, &clock::new_named_id("event"), &clock::written(clock::now())).map_err(refused)?;
-    // One that was given with a time and without an id may be known already, under another id.
+    // An event with a time and without an id may be known already, under another id.
     let told = if object.get("timestamp").is_some() { given } else { event.body().clone() };
     changed(door, &StatusChange::RecordEvent { event: told, id: event.id.clone() })?;
     match context.json {

@@ -2,7 +2,7 @@
 //!
 //! Deciding is pure, so a panic in it is a bug that the same command meets again in the same world. Such a command must not end
 //! the engine: the daemon would start again, the caller would repeat the command, and the daemon would end again. So the panic is
-//! caught, the tentative world is thrown away, and the others are decided anew without that command.
+//! caught, the tentative world is thrown away, and the others are decided again without that command.
 
 use super::{Job, StepFn};
 use crate::store::Row;

@@ -331,7 +331,7 @@ impl Handle {
     /// Refuses every command from now on, because the data are gone.
     pub fn halt(&self, why: String) {
         self.shared.halted.get_or_init(|| why);
-        // Those who watch the trouble are to look.
+        // Wake the watchers of the store's problems.
         self.shared.trouble.send_modify(|_| {});
     }
 

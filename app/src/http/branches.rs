@@ -190,7 +190,7 @@ fn refuse_busy(world: &World, line: &BranchLine) -> Result<(), ApiError> {
     ))
 }
 
-/// Those who have a branch, in the order in which they began.
+/// The quests and agents that have a branch, in the order in which they began.
 fn lines(world: &World) -> Vec<BranchLine> {
     let quests = world.quests().filter_map(|(id, quest)| Some((quest.created, quest_line(world, id)?)));
     let busy = busy_slugs(world);

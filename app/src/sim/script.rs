@@ -74,7 +74,7 @@ pub enum ScriptStep {
     Compact,
     /// Ends the turn; the next step waits for the next message.
     Turn,
-    /// The same, and the next message begins the script anew.
+    /// The same, and the next message starts the script again.
     Again,
     /// The service fails, and the process ends with 1.
     Error {

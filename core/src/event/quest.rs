@@ -55,7 +55,7 @@ pub enum QuestEvent {
         /// The summary that came with the plan, if the plan came with the quest.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
-        /// The plan was split anew, and nothing of it begins before a person consents.
+        /// The plan was changed, and no step of it begins before the user approves it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         needs_consent: bool,
     },

@@ -14,7 +14,7 @@ pub enum StepEvent {
     Queued {
         next: NextAction,
         progress: StepProgress,
-        /// A person has consented to the plan that its agent has split anew.
+        /// The user has approved the plan that its agent has changed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         consented: bool,
     },

@@ -132,7 +132,7 @@ fn act_on_signal(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Sign
     }
 }
 
-/// A role is done. If it has split the plan anew, a person may have to consent first.
+/// A role is done. If it has changed the plan, the user may have to approve the plan first.
 fn done(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     match role == at.quest_spec.table.planner && at.quest.unapproved.contains(at.step_id) {
         true => at.asks_consent(at.progress()),
@@ -140,7 +140,7 @@ fn done(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     }
 }
 
-/// A person consents to the plan that the planner of a step has split anew.
+/// The user approves the plan that the planner of a step has changed.
 pub(super) fn consented(at: &StepContext<'_>) -> Vec<Event> {
     let mut events = proceed(at, &at.quest_spec.table.planner, &at.step.summary);
     for event in &mut events {
@@ -166,7 +166,7 @@ fn proceed(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     };
     let replanned = planned && role == at.quest_spec.table.planner;
     let mut callers = progress.callers.clone();
-    // One that is not to go on is done with what it asked for.
+    // A step whose caller does not continue is done with the follow-up.
     while callers.last().is_some_and(|caller| !caller.resume) {
         callers.pop();
     }

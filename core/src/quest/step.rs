@@ -177,7 +177,7 @@ pub enum Brief {
 pub struct StepProgress {
     /// The station.
     pub station: u32,
-    /// Those who asked another role to act first, the last one last.
+    /// The agents that asked another role to act first, in order.
     #[serde(default)]
     pub callers: Vec<Caller>,
     /// Mendings since the ward was green.

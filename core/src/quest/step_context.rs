@@ -138,7 +138,7 @@ impl<'a> StepContext<'a> {
         u32::try_from(station).ok()
     }
 
-    /// Asks for a person's consent to the plan that the last agent of this step has made or split anew.
+    /// Asks the user to approve the plan that the last agent of this step has made or changed.
     pub fn asks_consent(&self, progress: StepProgress) -> Vec<Event> {
         let Some((agent, role)) = self.last_agent() else { return vec![self.completed()] };
         let (is_first, open) = (self.step.phase == Phase::Plan, self.quest.open);

@@ -137,7 +137,7 @@ pub(crate) fn unreachable(world: &World, of: AttemptId) -> Result<Vec<Event>, Re
 /// Why a process ended without a request. `waits`: a delivery waits for it. `owes`: it has not sent its signal yet.
 fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool) -> (Cause, String) {
     let (cause, detail) = match run.attempt.outcome.cause(exit, evidence) {
-        // One that was to stay has no reason to leave, unless its budget is used up. Then it was told to, and ended if it did not.
+        // A process that should stay open has no reason to end, unless its budget is used up. Then it was asked to end, and stopped if it did not.
         (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) && !run.attempt.budget.is_used_up() => {
             let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };
             (cause, format!("It ended between two turns ({exit}). Say something to it, and it goes on."))

@@ -28,7 +28,7 @@ pub struct Places<'a> {
     may_work: usize,
     /// How many more may have a process.
     may_live: usize,
-    /// Those that could lend their places, and have not.
+    /// The runs that could lend their places and have not.
     lenders: BTreeSet<AgentId>,
 }
 

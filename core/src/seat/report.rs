@@ -182,7 +182,7 @@ pub(crate) fn follow(world: &World) -> Vec<Event> {
 }
 
 /// Where a lead manages the seats, its reports say who is alive. Without its process there is no team, and its next process has to
-/// report anew. The agents of the registry live and sleep with their seats.
+/// report again. The agents of the registry live and sleep with their seats.
 fn team_follows(world: &World, session: SessionId) -> Vec<Event> {
     let seats = world.seats();
     let has_process = seats.lead().and_then(|lead| world.run(lead)).is_some_and(|run| match run.state {

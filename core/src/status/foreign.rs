@@ -4,7 +4,7 @@
 //! 1. The version that the program has read is looked for among those that Hatchery wrote lately: the one with the same `lastUpdated`, else
 //!    the most similar one, and the newest of several.
 //! 2. Only what differs from that version is an edit. Everything else is as Hatchery wrote it, and what is newer is written again.
-//! 3. A value that is left out is removed only if the file is otherwise current. A file that was begun anew removes nothing.
+//! 3. A value that is left out is removed only if the file is otherwise current. A new file removes nothing.
 
 use super::kept::{BUILD_EVENTS, KeptStatus, LAST_UPDATED, MAX_KEPT_VALUE_BYTES};
 use super::merge::difference;

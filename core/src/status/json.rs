@@ -251,7 +251,7 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// Writes valid JSON anew with other white space. Numbers and texts are copied as they are.
+/// Writes valid JSON with other white space. Numbers and texts are copied as they are.
 fn lay_out(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 4);
     let mut level = 0_usize;

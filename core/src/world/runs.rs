@@ -195,7 +195,7 @@ impl World {
         })
     }
 
-    /// One that is being stopped is stopped all the same, but its conversation can be resumed.
+    /// A run that is being stopped is stopped all the same, but its conversation can be resumed.
     fn run_started(&mut self, at: EventId, of: AttemptId, session: &str) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
             run.state = match &run.state {

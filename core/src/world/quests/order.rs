@@ -99,7 +99,7 @@ impl Quest {
         self.proceed(quest_spec, at, ts);
     }
 
-    /// Who is blocked is found anew, after a plan or a failed step has changed.
+    /// Computes again which steps are blocked, after a plan or a failed step has changed.
     pub(super) fn block_anew(&mut self, ts: Timestamp) {
         let failed = |step: &Step| matches!(step.state, StepState::Failed { .. });
         let failed: Vec<StepId> =

@@ -124,7 +124,7 @@ impl World {
             }
             let role = role.to_owned();
             it.attempts += 1;
-            // One that goes on is the last again.
+            // An agent that continues is the last one again.
             it.agents.retain(|other| other.agent != agent);
             it.agents.push_back(StepAgent { agent, role: role.clone() });
             if it.agents.len() > KEPT_AGENTS {

@@ -84,7 +84,7 @@ impl World {
             if end.result.is_ok() {
                 run.parks = 0;
             }
-            // One that does not listen may end as many turns as it likes: it does not do what it was started for.
+            // A process that does not confirm its message may end many turns: it does not do the work that it was started for.
             if end.result.is_ok() && run.attempt.heard && (!run.spec.signals || run.signalled) {
                 run.crashes = 0;
             }
