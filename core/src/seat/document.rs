@@ -117,7 +117,7 @@ impl From<SeatState> for SeatStatus {
     }
 }
 
-/// The newer one wins. The status comes last: a soul that arrives later may change it ([`SeatDocument::settled`]), and that must not
+/// The newer one wins. The status comes last: a name or a soul that arrives later may change it ([`SeatDocument::settled`]), and that must not
 /// decide which of two reports is the newer one.
 impl Ord for Vital {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -154,25 +154,23 @@ impl SeatDocument {
         self.births.first()
     }
 
-    /// A document from elsewhere as it is here: who lives elsewhere does not live here. A birth that got a name or a soul has
-    /// succeeded, so such a seat neither hatches nor has expired.
+    /// A document from elsewhere as it is here: who lives elsewhere does not live here.
     #[must_use]
     pub fn seen_from_here(&self) -> Self {
-        let succeeded = |born: &Born| born.fields.name.is_some() || born.soul.as_ref().is_some_and(|it| !it.is_empty());
         let status = match self.vital.status {
             SeatStatus::Alive => SeatStatus::Sleeping,
-            SeatStatus::Hatching | SeatStatus::Expired if self.births.iter().any(succeeded) => SeatStatus::Sleeping,
             other @ (SeatStatus::Hatching | SeatStatus::Sleeping | SeatStatus::Expired) => other,
         };
-        Self { vital: Vital { status, ..self.vital.clone() }, ..self.clone() }
+        Self { vital: Vital { status, ..self.vital.clone() }, ..self.clone() }.settled()
     }
 
-    /// A seat with a soul has neither expired nor does it hatch, whatever the newest report says.
+    /// A birth that got a name or a soul has succeeded. Such a seat has neither expired nor does it hatch, whatever the newest report
+    /// says.
     #[must_use]
     pub fn settled(self) -> Self {
-        let born = self.births.iter().any(|born| born.soul.as_ref().is_some_and(|soul| !soul.is_empty()));
+        let succeeded = |born: &Born| born.fields.name.is_some() || born.soul.as_ref().is_some_and(|it| !it.is_empty());
         match self.vital.status {
-            SeatStatus::Hatching | SeatStatus::Expired if born => {
+            SeatStatus::Hatching | SeatStatus::Expired if self.births.iter().any(succeeded) => {
                 Self { vital: Vital { status: SeatStatus::Sleeping, ..self.vital.clone() }, ..self }
             }
             SeatStatus::Hatching | SeatStatus::Expired | SeatStatus::Sleeping | SeatStatus::Alive => self,
@@ -238,6 +236,7 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EventId;
     use crate::event::SeatEvent;
     use crate::seat::Seats;
     use proptest::option;
@@ -329,7 +328,7 @@ mod tests {
                 let mut seats = Seats::default();
                 for at in indices {
                     for document in seats.merged_with(&documents[at % documents.len()..][..1]) {
-                        seats.apply(crate::EventId::START, now, &SeatEvent::Imported { document });
+                        seats.apply(EventId::START, now, &SeatEvent::Imported { document });
                     }
                 }
                 seats.iter().map(|(position, seat)| SeatDocument::of(position, seat).shared()).collect::<Vec<_>>()

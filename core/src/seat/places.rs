@@ -179,7 +179,8 @@ impl Seats {
             }
         }
         let changed = merged.into_iter().filter_map(|document| {
-            let own = self.seat(document.position).map(|seat| SeatDocument::of(document.position, seat).shared());
+            let own =
+                self.seat(document.position).map(|seat| SeatDocument::of(document.position, seat).shared().settled());
             let merged = own.as_ref().map_or_else(|| document.clone(), |own| own.merge(&document).settled());
             (own.as_ref() != Some(&merged)).then_some(merged)
         });
@@ -217,6 +218,12 @@ impl Seats {
                 for egg in seats {
                     let identity =
                         Identity { color: egg.color.clone(), gender: egg.gender.clone(), ..Identity::default() };
+                    // Only a free seat is summoned. Older versions let a seat expire that had a name and no soul, and summoned it.
+                    self.change_known(egg.position, |seat| {
+                        if seat.state == SeatState::ASLEEP && !seat.has_soul() {
+                            seat.state = SeatState::Expired;
+                        }
+                    });
                     self.fill(egg.position, egg.agent, ts, Input::Summoned { until: egg.until });
                     // The appearance of an expired seat is dropped, because no agent has it. A soul always stays.
                     self.change(egg.position, ts, |seat| {
@@ -359,10 +366,11 @@ impl Seats {
     /// Changes the state of one seat. A seat that this creates has no agent.
     fn take(&mut self, position: Position, ts: Timestamp, input: Input) {
         let known = self.seat(position);
-        let has_soul = known.is_some_and(Seat::has_soul);
+        let is_known = known.is_some_and(|seat| seat.has_soul() || seat.identity.name.is_some());
         if let Some(state) = next(known.map(|seat| seat.state), input) {
-            // A soul may arrive from elsewhere while an agent hatches. The soul can be woken, so the seat does not expire.
-            let state = if state == SeatState::Expired && has_soul { SeatState::ASLEEP } else { state };
+            // Only a placeholder expires. A seat may have had its name before its last birth, and a soul may arrive from elsewhere
+            // while an agent hatches: such a seat can be woken.
+            let state = if state == SeatState::Expired && is_known { SeatState::ASLEEP } else { state };
             if state != SeatState::Alive {
                 self.unread.remove(&position);
             }

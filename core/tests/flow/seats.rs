@@ -4,7 +4,7 @@
 
 use crate::given::{R, S, T};
 use hatchery_core::agent::{Birth, Lifecycle};
-use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent, SessionEvent};
+use hatchery_core::event::{AgentEvent, Egg, MessageEvent, RunEvent, SeatEvent, SessionEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::output::Output;
 use hatchery_core::run::{AttemptId, Process, RunSpec, RunState};

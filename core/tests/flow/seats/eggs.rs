@@ -58,7 +58,21 @@ fn a_rebirth_has_as_much_time_as_a_birth() {
     play.runs(agent(57));
     play.now += 20_000;
     play.must(Command::Tick);
-    assert_eq!(play.state(7), Some(SeatState::Expired));
+    // It has had a name all the time, so it is not a placeholder that nobody sees any more.
+    assert_eq!((play.state(7), play.button()), (Some(SeatState::ASLEEP), Button::Wake));
+    assert_eq!(play.world.seats().seat(at(7)).unwrap().called(), Some("Vael"));
+    assert_eq!(play.refused(summon(&[7], 0)), SeatRefusal::NothingToSummon, "a summon never erases a name");
+}
+
+/// A log of an older version: there the seat had expired, and was summoned.
+#[test]
+fn a_summon_in_an_old_log_still_fills_its_seat() {
+    let mut play = soulless();
+    let egg = Egg { position: at(7), agent: agent(0), color: None, gender: None, until: Timestamp(9_000) };
+    let event = Event::Seat(SeatEvent::Summoned { seats: vec![egg] });
+    let record = Record { id: play.world.head().next(), ts: Timestamp(play.now), session: Some(S), event };
+    play.world.apply(&record).unwrap();
+    assert_eq!((play.state(7), play.occupant(7)), (Some(SeatState::Hatching { until: Timestamp(9_000) }), agent(0)));
 }
 
 fn soul_from_elsewhere(position: u64, status: SeatStatus) -> Command {
