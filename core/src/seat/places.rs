@@ -397,14 +397,16 @@ impl Seats {
     fn imported(&mut self, ts: Timestamp, document: &SeatDocument) {
         let born = document.born().cloned().unwrap_or_default();
         let created = born.fields.created_at.unwrap_or(ts);
-        let state = match document.vital.status {
-            // It lives elsewhere, if at all. Here it can be woken.
-            SeatStatus::Alive | SeatStatus::Sleeping => SeatState::ASLEEP,
-            // A clock that is ahead must not keep the seat for longer than a birth takes.
-            SeatStatus::Hatching => SeatState::Hatching { until: created.min(ts).plus_ms(HATCH_MS) },
-            SeatStatus::Expired => SeatState::Expired,
-        };
         self.change(document.position, ts, |seat| {
+            let state = match document.vital.status {
+                // It lives elsewhere, if at all. Here it can be woken.
+                SeatStatus::Alive | SeatStatus::Sleeping => SeatState::ASLEEP,
+                // An agent sits here. That an agent elsewhere has no name does not make this one an egg.
+                SeatStatus::Hatching | SeatStatus::Expired if seat.agent.is_some() => SeatState::ASLEEP,
+                // A clock that is ahead must not keep the seat for longer than a birth takes.
+                SeatStatus::Hatching => SeatState::Hatching { until: created.min(ts).plus_ms(HATCH_MS) },
+                SeatStatus::Expired => SeatState::Expired,
+            };
             // An agent that sits here keeps its soul. Otherwise the first birth is shown, on every machine the same.
             let own = seat.identity.soul.clone().filter(|soul| seat.agent.is_some() && !soul.is_empty());
             let (mine, others): (Vec<Born>, Vec<Born>) = match own {

@@ -132,3 +132,30 @@ fn a_seat_that_is_named_twice_is_filled_once() {
     let runs = |record: &&Record| matches!(record.event, Event::Agent { what: AgentEvent::RunRequested { .. }, .. });
     assert_eq!((summoned.iter().filter(runs).count(), play.occupant(6)), (1, agent(0)));
 }
+
+/// A lead's agent without a name sleeps. That an agent hatches in this seat elsewhere does not make it an egg, for which nobody would
+/// wait.
+#[test]
+fn an_egg_of_elsewhere_does_not_become_the_agent_that_sleeps_here() {
+    for status in [SeatStatus::Hatching, SeatStatus::Expired] {
+        let mut play = Play::new();
+        play.must(open(S, Mode::Lead));
+        play.runs(LEAD);
+        play.says_text(
+            LEAD,
+            "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":3},{\"gridPosition\":5,\"name\":\"Vael\"}]}",
+        );
+        play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[]}");
+        let elsewhere = |position| SeatDocument {
+            position: at(position),
+            vital: Vital { last_alive_at: Some(Timestamp(i64::MAX)), status, last_session_id: None },
+            births: vec![Born::of(&Identity::default(), Some(Timestamp(900)))],
+        };
+        let documents = vec![elsewhere(3), elsewhere(5)];
+        play.must(Command::ImportIdentities { documents: documents.clone() });
+        assert_eq!((play.state(3), play.state(5)), (Some(SeatState::ASLEEP), Some(SeatState::ASLEEP)));
+        assert_eq!(play.button(), Button::Wake);
+        assert_eq!(play.must(Command::ImportIdentities { documents }), [], "the second time changes nothing");
+        play.must(wake(&[(3, false), (5, false)]));
+    }
+}
