@@ -236,9 +236,9 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::EventId;
-    use crate::event::SeatEvent;
-    use crate::seat::Seats;
+    use crate::event::{Egg, SeatEvent};
+    use crate::seat::{Listed, ListedStatus, Seats};
+    use crate::{AgentId, EventId};
     use proptest::option;
     use proptest::prelude::*;
     use proptest::sample::select;
@@ -340,6 +340,98 @@ mod tests {
             for document in here {
                 let born = document.births.iter().any(|it| it.soul.as_ref().is_some_and(|soul| !soul.is_empty()));
                 prop_assert!(!born || document.vital.status == SeatStatus::Sleeping, "a soul can always be woken");
+            }
+        }
+    }
+
+    /// What a machine did with its seat before it got documents from elsewhere.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Before {
+        Nothing,
+        /// An agent was summoned, and killed before it had a name.
+        KilledEgg,
+        /// An agent wrote a soul, and sleeps.
+        Soul,
+        /// An agent wrote a soul, and was killed.
+        KilledSoul,
+        /// A lead has reported an agent without a name, which sleeps now.
+        Nameless,
+    }
+
+    /// The seats of such a machine, with seat 3, whose soul names the moment.
+    fn machine(before: Before, now: Timestamp) -> Seats {
+        let (position, agent) = (Position::new(3).unwrap(), AgentId::from_bytes([now.0 as u8; 16]));
+        let egg = Egg { position, agent, color: None, gender: None, until: now };
+        let summoned = SeatEvent::Summoned { seats: vec![egg] };
+        let identity = Identity { name: Some("Lyra".into()), soul: Some(own_soul(now).into()), ..Identity::default() };
+        let registered = SeatEvent::Registered { position, identity };
+        let reported = |agents| SeatEvent::Reported { by: None, agents };
+        let listed = Listed { position, name: None, status: ListedStatus::Alive };
+        let (events, is_killed) = match before {
+            Before::Nothing => (vec![], false),
+            Before::KilledEgg => (vec![summoned], true),
+            Before::Soul => (vec![summoned, registered, reported(vec![])], false),
+            Before::KilledSoul => (vec![summoned, registered], true),
+            Before::Nameless => {
+                (vec![reported(vec![listed]), SeatEvent::Filled { position, agent }, reported(vec![])], false)
+            }
+        };
+        let mut seats = Seats::default();
+        events.iter().for_each(|event| seats.apply(EventId::START, now, event));
+        if is_killed {
+            seats.agent_gone(now, agent);
+        }
+        seats
+    }
+
+    fn own_soul(now: Timestamp) -> String {
+        format!("I am from {}", now.0)
+    }
+
+    fn import(seats: &mut Seats, now: Timestamp, documents: &[SeatDocument]) {
+        for document in seats.merged_with(documents) {
+            seats.apply(EventId::START, now, &SeatEvent::Imported { document });
+        }
+    }
+
+    fn documents_of(seats: &Seats) -> Vec<SeatDocument> {
+        seats.iter().map(|(position, seat)| SeatDocument::of(position, seat).shared()).collect()
+    }
+
+    fn before() -> impl Strategy<Value = Before> {
+        select(&[Before::Nothing, Before::KilledEgg, Before::Soul, Before::KilledSoul, Before::Nameless][..])
+    }
+
+    proptest! {
+        /// The same for machines on which agents sit or sat in the seat. Each keeps showing the soul of its own agent, and no seat
+        /// waits for the name of an agent that does not hatch.
+        #[test]
+        fn seats_with_agents_agree(
+            befores in (before(), before()),
+            documents in proptest::collection::vec(document(), 0..4),
+        ) {
+            let documents: Vec<SeatDocument> = documents
+                .into_iter()
+                .map(|it| SeatDocument { position: Position::new(3).unwrap(), ..it })
+                .collect();
+            let (here_now, there_now) = (Timestamp(9), Timestamp(50));
+            let (mut here, mut there) = (machine(befores.0, here_now), machine(befores.1, there_now));
+            documents.iter().for_each(|it| import(&mut here, here_now, std::slice::from_ref(it)));
+            documents.iter().rev().for_each(|it| import(&mut there, there_now, std::slice::from_ref(it)));
+            for _ in 0..2 {
+                import(&mut here, here_now, &documents_of(&there));
+                import(&mut there, there_now, &documents_of(&here));
+            }
+            prop_assert_eq!(documents_of(&here), documents_of(&there));
+            prop_assert_eq!(here.merged_with(&documents), vec![], "the second time changes nothing");
+            for (seats, before, now) in [(&here, befores.0, here_now), (&there, befores.1, there_now)] {
+                for (_, seat) in seats.iter() {
+                    let is_ghost = matches!(seat.state, SeatState::Hatching { .. }) && seat.agent.is_some();
+                    prop_assert!(!is_ghost, "no button moves {:?}", seat);
+                    if matches!(before, Before::Soul | Before::KilledSoul) {
+                        prop_assert_eq!(seat.identity.soul.as_deref().map(str::to_owned), Some(own_soul(now)));
+                    }
+                }
             }
         }
     }

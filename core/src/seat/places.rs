@@ -397,6 +397,7 @@ impl Seats {
     fn imported(&mut self, ts: Timestamp, document: &SeatDocument) {
         let born = document.born().cloned().unwrap_or_default();
         let created = born.fields.created_at.unwrap_or(ts);
+        let was_occupied = self.occupants(document.position).next().is_some();
         self.change(document.position, ts, |seat| {
             let state = match document.vital.status {
                 // It lives elsewhere, if at all. Here it can be woken.
@@ -407,8 +408,9 @@ impl Seats {
                 SeatStatus::Hatching => SeatState::Hatching { until: created.min(ts).plus_ms(HATCH_MS) },
                 SeatStatus::Expired => SeatState::Expired,
             };
-            // An agent that sits here keeps its soul. Otherwise the first birth is shown, on every machine the same.
-            let own = seat.identity.soul.clone().filter(|soul| seat.agent.is_some() && !soul.is_empty());
+            // Where agents sit or sat, the soul that they had stays, also after a kill: the threads here are about it. Otherwise the
+            // first birth is shown, on every machine the same.
+            let own = seat.identity.soul.clone().filter(|soul| was_occupied && !soul.is_empty());
             let (mine, others): (Vec<Born>, Vec<Born>) = match own {
                 Some(own) => document.births.iter().cloned().partition(|born| born.soul.as_ref() == Some(&own)),
                 None => (

@@ -159,3 +159,16 @@ fn an_egg_of_elsewhere_does_not_become_the_agent_that_sleeps_here() {
         play.must(wake(&[(3, false), (5, false)]));
     }
 }
+
+/// The thread and the transcript of the seat are those of this soul.
+#[test]
+fn the_soul_of_a_killed_agent_stays_the_one_that_is_shown() {
+    let mut play = alive(&[0]);
+    play.must(Command::Kill { agent: agent(0), cascade: false, by: None, remark: None });
+    play.must(soul_from_elsewhere(0, SeatStatus::Sleeping));
+    assert_eq!(play.soul(0).as_deref(), Some("I am Name0."));
+    let seat = play.world.seats().seat(at(0)).unwrap();
+    assert_eq!(seat.others[0].soul.as_deref(), Some("I am from elsewhere."), "the other one is kept");
+    play.must(wake(&[(0, true)]));
+    assert_eq!(play.world.agent(play.occupant(0)).unwrap().name.as_deref(), Some("Name0"));
+}
