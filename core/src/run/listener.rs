@@ -62,7 +62,8 @@ pub(crate) fn take_output(
     }
     events = crate::seat::spoken_for(world, agent, events);
     if living(world, agent).is_ok() {
-        events.extend(crate::seat::take_reports(world, agent, outputs.iter().filter_map(words), now));
+        let reports = crate::seat::take_reports(world, agent, &events, outputs.iter().filter_map(words), now);
+        events.extend(reports);
         events.extend(crate::seat::artifacts(world, agent, outputs));
     }
     if listener.more != 0 && !stopping && budget::over_by(world, agent, listener.more, now).is_some() {

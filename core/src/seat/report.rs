@@ -1,7 +1,7 @@
 //! What agents report about seats by markers, and what the daemon knows about the processes that it holds.
 
 use super::decide::{begin, enter, named, newcomer, register, registered, requested};
-use super::marker::{Marker, scan};
+use super::marker::{Marker, MarkerProblem, scan};
 use super::{Listed, ListedStatus, Mode, Position, Seat, SeatRefusal, SeatState, Seats, next};
 use crate::agent::{self, Lifecycle, living};
 use crate::event::{AgentEvent, SeatEvent, SessionEvent};
@@ -10,10 +10,12 @@ use crate::run::{self, Run, RunState};
 use crate::session::EndReason;
 use crate::{AgentId, Event, Refusal, SessionId, Timestamp, World};
 
-/// Follows the markers in the words of an agent. Agents that sit in no seat have none.
+/// Follows the markers in the words of an agent. Agents that sit in no seat have none. `before` is what has been decided about the same
+/// words.
 pub(crate) fn take_reports<'a>(
     world: &World,
     agent: AgentId,
+    before: &[Event],
     texts: impl Iterator<Item = &'a str>,
     now: Timestamp,
 ) -> Vec<Event> {
@@ -26,25 +28,25 @@ pub(crate) fn take_reports<'a>(
     if seats.awaits(agent) {
         return Vec::new();
     }
-    // Later markers of one text rest on what the earlier ones have changed.
-    let mut after = seats.clone();
+    let found: Vec<Result<Marker, MarkerProblem>> = texts.flat_map(|text| scan(text).found).collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    // Each marker is decided in the world as it is after the markers before it: an agent hatches once.
+    let mut after = world.clone();
+    for event in before {
+        after.record(event.clone(), now);
+    }
     let mut events = Vec::new();
-    for found in texts.flat_map(|text| scan(text).found) {
-        let (marker, problem) = match found {
-            Ok(marker) => (Some(marker), None),
-            Err(problem) => (None, Some(problem)),
-        };
-        let (shown, followed) = match (marker, problem) {
-            (Some(marker), _) => (word(&marker), follow_marker(world, &after, agent, leads, marker, now)),
-            (None, Some(problem)) => (problem.marker, Err(problem.reason)),
-            (None, None) => continue,
+    for found in found {
+        let (shown, followed) = match found {
+            Ok(marker) => (word(&marker), follow_marker(&after, agent, leads, marker, now)),
+            Err(problem) => (problem.marker, Err(problem.reason)),
         };
         let followed = followed
             .unwrap_or_else(|reason| vec![Event::Seat(SeatEvent::MarkerRejected { agent, marker: shown, reason })]);
         for event in &followed {
-            if let Event::Seat(what) = event {
-                after.apply(world.head(), now, what);
-            }
+            after.record(event.clone(), now);
         }
         events.extend(followed);
     }
@@ -62,21 +64,17 @@ fn word(marker: &Marker) -> String {
 
 fn follow_marker(
     world: &World,
-    seats: &Seats,
     agent: AgentId,
     leads: bool,
     marker: Marker,
     now: Timestamp,
 ) -> Result<Vec<Event>, String> {
+    let seats = world.seats();
     let managed = seats.session().is_some_and(|open| open.mode == Mode::Lead);
     match (marker, leads) {
         (_, true) if seats.session().is_none() => Err("the seats have no session".into()),
         (_, true) if !managed => Err("the daemon starts the processes of the seats itself and reports on them".into()),
         (Marker::Registered { position, identity }, false) => {
-            // The copy of the seats knows what this text has registered already.
-            if seats.occupied_by(agent).is_some_and(|(_, seat)| seat.has_soul()) {
-                return Err("its seat has a soul, and a soul is written once".into());
-            }
             register(world, agent, position, &identity, now).map_err(|refusal| refusal.to_string())
         }
         (Marker::Registered { position, identity }, true) => {
@@ -88,7 +86,7 @@ fn follow_marker(
         }
         (Marker::SeatStatus { .. }, false) => Err("only the lead reports on the seats".into()),
         (Marker::SeatStatus { agents, whole }, true) => {
-            Ok(reported(world, seats, agent, if whole { agents } else { completed(seats, agents) }, now))
+            Ok(reported(world, agent, if whole { agents } else { completed(seats, agents) }, now))
         }
     }
 }
@@ -108,7 +106,8 @@ fn completed(seats: &Seats, agents: Vec<Listed>) -> Vec<Listed> {
 
 /// The lead's report, and what it means for the agents of the registry: one that hatches gets the name that it is listed with, and
 /// a listed seat without an agent here gets an agent.
-fn reported(world: &World, seats: &Seats, lead: AgentId, agents: Vec<Listed>, now: Timestamp) -> Vec<Event> {
+fn reported(world: &World, lead: AgentId, agents: Vec<Listed>, now: Timestamp) -> Vec<Event> {
+    let seats = world.seats();
     let mut follows = Vec::new();
     for position in Position::free() {
         let seat = seats.seat(position);

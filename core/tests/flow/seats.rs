@@ -19,6 +19,7 @@ use hatchery_core::{
 
 mod eggs;
 mod leads;
+mod markers;
 mod reports;
 mod words;
 
@@ -431,7 +432,17 @@ fn a_report_and_a_registration_in_one_breath() {
     let registered =
         "[AGENT_REGISTERED] {\"name\":\"Lyra\",\"gridPosition\":0,\"individuationArtifact\":\"I am Lyra\"}";
     let status = "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0}]}";
-    for words in [format!("{registered}\n{status}"), format!("{status}\n{registered}")] {
+    let named = "[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0,\"name\":\"Lyra\"}]}";
+    let soulless = "[AGENT_REGISTERED] {\"name\":\"Lyra\",\"gridPosition\":0}";
+    let orders = [
+        [registered, status],
+        [status, registered],
+        [registered, named],
+        [named, registered],
+        [soulless, registered],
+        [registered, soulless],
+    ];
+    for words in orders.map(|both| both.join("\n")) {
         let mut play = Play::new();
         play.must(open(S, Mode::Lead));
         play.runs(LEAD);
