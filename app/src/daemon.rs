@@ -7,6 +7,7 @@ use crate::engine::{self, Engine, EngineError, SubmitError};
 use crate::git_shield;
 use crate::glance;
 use crate::http::{self, Api, Guard, Limits};
+use crate::human_inbox;
 use crate::live_settings::LiveSettings;
 use crate::log_head::LogHead;
 use crate::notifications;
@@ -18,7 +19,6 @@ use crate::run_folder;
 use crate::runner::{self, RunnerContext};
 use crate::status_files::{FilesShown, StatusFiles};
 use crate::store::{self, Store, StoreError};
-use crate::team_inbox;
 use crate::team_outbox::{self, OutboxKeeper};
 use crate::trust;
 use crate::version;
@@ -181,7 +181,7 @@ impl Daemon {
         let outbox =
             tokio::spawn(keeper.keep(self.api.defaults.seats.clone(), handle.clone(), self.closing.subscribe()));
         let closing = self.closing.subscribe();
-        let inboxes = tokio::spawn(team_inbox::keep_reading(
+        let inboxes = tokio::spawn(human_inbox::keep_reading(
             self.api.defaults.seats.clone(),
             handle.clone(),
             self.closing.subscribe(),

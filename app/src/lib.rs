@@ -25,6 +25,7 @@ pub mod harness;
 pub mod held_process;
 pub mod history_import;
 pub mod http;
+pub mod human_inbox;
 pub mod identity_document;
 mod init_record;
 pub mod launcher;

@@ -37,7 +37,7 @@ pub use places::{MAX_REPLIES, SeatSession, Seats};
 pub use refusal::SeatRefusal;
 pub(crate) use report::{due, follow, restate, take_reports};
 pub use state::{Button, Input, SeatState, button, next};
-pub use words::{Reach, reach, team_managed};
+pub use words::{Reach, inbox_name, reach, team_managed};
 pub(crate) use words::{address, addressed, kills_told, relay, session_of, spoken_for, take_reply};
 
 use crate::agent::check_name;

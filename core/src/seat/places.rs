@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// How many replies of the team inbox are remembered, so that none is taken in twice. An inbox that brings back an older entry
 /// than that would repeat it.
-pub const MAX_REPLIES: usize = 10_000;
+pub const MAX_REPLIES: usize = 20_000;
 /// How many messages to the lead that it has not heard are remembered with their seats: the newest.
 const MAX_ROUTES: usize = 1_000;
 

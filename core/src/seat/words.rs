@@ -47,13 +47,24 @@ pub fn reach(world: &World, position: Position) -> Result<Reach, SeatRefusal> {
     if seats.leaves_unread(position) {
         return Ok(Reach::Lead);
     }
-    // Two agents of one name have one inbox file, in small letters: the lead can tell them apart.
-    let is_same = |name: &str, other: &Seat| other.called().is_some_and(|it| it.to_lowercase() == name.to_lowercase());
+    // Two agents of one name have one inbox file, and some file systems do not tell small letters from capital ones: the lead can tell
+    // the agents apart.
+    let file = |name: &str| inbox_name(name).to_lowercase();
+    let is_same = |name: &str, other: &Seat| other.called().is_some_and(|it| file(it) == file(name));
     let own_name = seat.called().filter(|name| seats.iter().filter(|(_, other)| is_same(name, other)).count() == 1);
     Ok(match (agent, own_name) {
         (Some(agent), Some(name)) => Reach::Inbox { agent, name: name.to_owned() },
         (Some(_), None) | (None, _) => Reach::Lead,
     })
+}
+
+/// What the Claude CLI makes of a name for the name of a file. Capital letters stay.
+pub fn inbox_name(name: &str) -> String {
+    // The CLI counts in units of UTF-16.
+    let unit = |unit: u16| {
+        u8::try_from(unit).ok().map(char::from).filter(|it| it.is_ascii_alphanumeric() || "_-".contains(*it))
+    };
+    name.encode_utf16().map(|it| unit(it).unwrap_or('-')).collect()
 }
 
 /// The seat of an agent whose process a lead's team has.

@@ -67,7 +67,7 @@ fn each_reply_counts_once_however_the_file_changes() {
         let said = scene.door().post(&format!("/api/agents/{agent}/say"), &json!({ "id": "2", "text": "you" }));
         assert_eq!(said.status, 200, "{said:?}");
     }
-    let sent: Value = serde_json::from_str(&std::fs::read_to_string(inboxes.join("lyra.json")).unwrap()).unwrap();
+    let sent: Value = serde_json::from_str(&std::fs::read_to_string(inboxes.join("Lyra.json")).unwrap()).unwrap();
     let texts: Vec<_> = sent.as_array().unwrap().iter().map(|it| (&it["from"], &it["text"])).collect();
     assert_eq!(texts, [(&json!("ada"), &json!("hello")), (&json!("ada"), &json!("you"))], "each once");
     let ada = inboxes.join("ada.json");
@@ -118,7 +118,7 @@ fn a_reply_that_is_too_long_does_not_hold_up_the_others() {
 fn a_message_that_a_killed_daemon_could_not_write_is_brought_by_the_next_one() {
     let (mut scene, inboxes, _teams) = scene();
     scene.start_lead_with_lyra(&[]);
-    let lock = inboxes.join("lyra.json.lock");
+    let lock = inboxes.join("Lyra.json.lock");
     std::fs::create_dir(&lock).unwrap();
     let door = scene.door();
     let sender = std::thread::spawn(move || {
@@ -131,23 +131,23 @@ fn a_message_that_a_killed_daemon_could_not_write_is_brought_by_the_next_one() {
     scene.shop.kill_daemon();
     sender.join().unwrap();
     std::fs::remove_dir(&lock).unwrap();
-    assert!(!inboxes.join("lyra.json").exists());
+    assert!(!inboxes.join("Lyra.json").exists());
     for _ in 0..2 {
         scene.shop.restart();
         // It answers when what was left is brought.
         scene.seats();
-        let sent = entries(&inboxes.join("lyra.json"));
+        let sent = entries(&inboxes.join("Lyra.json"));
         assert_eq!((sent.len(), &sent[0]["text"]), (1, &json!("hello")), "{sent:?}");
         scene.shop.kill_daemon();
     }
     // She reads it, and it is over.
-    let mut read = entries(&inboxes.join("lyra.json"));
+    let mut read = entries(&inboxes.join("Lyra.json"));
     read[0]["read"] = json!(true);
-    write(&inboxes.join("lyra.json"), &read);
+    write(&inboxes.join("Lyra.json"), &read);
     restart_when_all_is_due(&mut scene);
     no_longer_pending(&scene);
     assert!(routed(&scene).is_empty(), "the lead was not asked");
-    assert_eq!(entries(&inboxes.join("lyra.json")), read);
+    assert_eq!(entries(&inboxes.join("Lyra.json")), read);
 }
 
 /// Waits until no message is on its way.
@@ -176,7 +176,7 @@ fn a_message_that_stays_unread_goes_through_the_lead() {
         json!("turn"),
         json!({ "text": "She is tired." }),
     ]);
-    let lyra = inboxes.join("lyra.json");
+    let lyra = inboxes.join("Lyra.json");
     scene.send(&json!({ "message": "first", "targetAgent": "Lyra" }));
     let mut read = entries(&lyra);
     assert_eq!(read.len(), 1);
@@ -218,16 +218,16 @@ fn a_message_that_stays_unread_goes_through_the_lead() {
 fn a_lock_that_is_held_for_long_doubles_nothing() {
     let (scene, inboxes, _teams) = scene();
     scene.start_lead_with_lyra(&[]);
-    let lock = inboxes.join("lyra.json.lock");
+    let lock = inboxes.join("Lyra.json.lock");
     std::fs::create_dir(&lock).unwrap();
     // It is in use: its time is renewed, as the CLI does it.
     let held = std::fs::File::open(&lock).unwrap();
     held.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(3_600)).unwrap();
     scene.send(&json!({ "message": "hello", "targetAgent": "Lyra" }));
-    assert!(!inboxes.join("lyra.json").exists());
+    assert!(!inboxes.join("Lyra.json").exists());
     std::fs::remove_dir(&lock).unwrap();
     let sent = scene
-        .wait_until("the message", || inboxes.join("lyra.json").exists().then(|| entries(&inboxes.join("lyra.json"))));
+        .wait_until("the message", || inboxes.join("Lyra.json").exists().then(|| entries(&inboxes.join("Lyra.json"))));
     assert_eq!((sent.len(), &sent[0]["text"]), (1, &json!("hello")), "{sent:?}");
     assert!(routed(&scene).is_empty());
     let said = scene
@@ -286,7 +286,7 @@ fn a_message_that_a_wake_has_told_does_not_come_again() {
     let asleep = json!({ "text": super::scene::status(&[]) });
     let awake = json!({ "text": super::scene::status(&[(0, "alive")]) });
     scene.start_lead_with_lyra(&[json!("turn"), asleep, json!("turn"), awake]);
-    let lyra = inboxes.join("lyra.json");
+    let lyra = inboxes.join("Lyra.json");
     scene.send(&json!({ "message": "do you like the sea?", "targetAgent": "Lyra" }));
     let foreign = json!({ "from": "kael", "text": "mine stays", "timestamp": "t", "read": false });
     let both: Vec<Value> = entries(&lyra).into_iter().chain([foreign.clone()]).collect();
@@ -317,7 +317,7 @@ fn a_message_is_passed_on_only_when_it_is_out_of_the_inbox() {
     let (mut scene, inboxes, _teams) = scene();
     scene.start_lead_with_lyra(&[json!("turn"), json!({ "text": "She says hello." })]);
     scene.send(&json!({ "message": "hello", "targetAgent": "Lyra" }));
-    let lock = inboxes.join("lyra.json.lock");
+    let lock = inboxes.join("Lyra.json.lock");
     std::fs::create_dir(&lock).unwrap();
     let held = std::fs::File::open(&lock).unwrap();
     held.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(3_600)).unwrap();
@@ -326,10 +326,10 @@ fn a_message_is_passed_on_only_when_it_is_out_of_the_inbox() {
     // It has tried twice.
     let tries = |scene: &Scene| scene.shop.grounds.said().matches("cannot be asked to pass a message on").count();
     scene.wait_until("two tries", || (tries(&scene) >= 2 || !routed(&scene).is_empty()).then_some(()));
-    assert!(routed(&scene).is_empty(), "the inbox still has it: {:?}", entries(&inboxes.join("lyra.json")));
+    assert!(routed(&scene).is_empty(), "the inbox still has it: {:?}", entries(&inboxes.join("Lyra.json")));
     std::fs::remove_dir(&lock).unwrap();
     scene.shop.wait("the answer", |event| event["content"] == "She says hello.");
-    assert!(entries(&inboxes.join("lyra.json")).is_empty());
+    assert!(entries(&inboxes.join("Lyra.json")).is_empty());
 }
 
 /// A wake that has no room for a message has not told it: the message stays in the inbox file, and the lead passes it on if nobody
@@ -344,7 +344,7 @@ fn what_a_wake_leaves_out_stays_in_the_inbox() {
     }
     let told = scene.told_at_the_next_wake();
     assert!(told.contains("[ada]: the last words") && !told.contains("an early question"), "{told}");
-    let lyra = inboxes.join("lyra.json");
+    let lyra = inboxes.join("Lyra.json");
     let left = || -> Vec<String> { entries(&lyra).iter().map(|it| it["text"].as_str().unwrap().to_owned()).collect() };
     scene.wait_until("only what the wake has told is taken out", || {
         (left() == ["an early question", long.as_str()]).then_some(())
@@ -354,4 +354,26 @@ fn what_a_wake_leaves_out_stays_in_the_inbox() {
     no_longer_pending(&scene);
     let passed_on = ["an early question", long.as_str()].map(|text| format!("[ROUTE TO AGENT: Lyra]\n\n{text}"));
     assert_eq!(routed(&scene), passed_on, "each once");
+}
+
+/// The CLI keeps the capital letters of a name. Who follows the original program writes the name in small letters. Both are read.
+#[test]
+fn both_spellings_of_the_humans_name_are_read() {
+    let teams = tempfile::tempdir().unwrap();
+    let inboxes = teams.path().join("crew/inboxes");
+    std::fs::create_dir_all(&inboxes).unwrap();
+    let scene = Scene::with(&format!(
+        "mode = 'lead'\nhuman = 'Ada'\nteam = 'crew'\nteams = '{}'\nlook_ms = 3600000",
+        teams.path().display()
+    ));
+    let of_cli = inboxes.join("Ada.json");
+    scene.wait_until("the human's inbox", || of_cli.exists().then_some(()));
+    let taken = |text: &str| {
+        scene.shop.wait(text, |event| event["type"] == "inbox_reply_taken" && event["text"] == text);
+    };
+    write(&of_cli, &[entry("lyra", "as the CLI")]);
+    taken("as the CLI");
+    write(&inboxes.join("ada.json"), &[entry("lyra", "as the original"), entry("lyra", "as the CLI")]);
+    taken("as the original");
+    assert_eq!(replies(&scene), ["as the CLI", "as the original"], "each once");
 }

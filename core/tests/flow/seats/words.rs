@@ -4,7 +4,7 @@ use super::*;
 use hatchery_core::EventId;
 use hatchery_core::history::MAX_MESSAGE_BYTES;
 use hatchery_core::run::wire_name;
-use hatchery_core::seat::{ArtifactMeta, Reach, reach};
+use hatchery_core::seat::{ArtifactMeta, Reach, inbox_name, reach};
 
 fn say(to: Option<Position>, no_inbox: bool) -> Command {
     let lead = Box::new(lead());
@@ -89,6 +89,14 @@ fn two_agents_of_one_name_in_a_team_are_told_apart_by_the_lead() {
     assert_eq!(reach(&play.world, at(1)), Ok(Reach::Lead), "one inbox file would be for both");
     let by_lead = play.must(say(Some(at(1)), false));
     assert_eq!(told(&by_lead), [(LEAD, "[ROUTE TO AGENT: lyra]\n\nhello".to_owned())]);
+    assert_eq!(
+        (inbox_name("Lyra_2-x"), inbox_name("Zoë"), inbox_name("a 🐣.b")),
+        ("Lyra_2-x".into(), "Zo-".into(), "a----b".into())
+    );
+    let mut play = team("Lyr\u{e9}");
+    let other = "[AGENT_REGISTERED] {\"name\":\"Lyr\u{eb}\",\"gridPosition\":2,\"individuationArtifact\":\"I am\"}";
+    play.says_text(LEAD, other);
+    assert_eq!(reach(&play.world, at(1)), Ok(Reach::Lead), "the CLI has one file for both names");
     let mut play = team("Lyra");
     let by_lead = play.must(say(Some(at(1)), false));
     assert_eq!(told(&by_lead), [(LEAD, "[ROUTE TO AGENT: Lyra, seat 1]\n\nhello".to_owned())]);
