@@ -356,6 +356,30 @@ fn what_a_wake_leaves_out_stays_in_the_inbox() {
     assert_eq!(routed(&scene), passed_on, "each once");
 }
 
+/// The file has a second name in another folder. A change by that name is not noticed by the watch, which is on the folder: only a look
+/// at the file finds it.
+#[test]
+fn a_reply_that_the_watch_does_not_notice_is_found_by_a_look() {
+    let teams = tempfile::tempdir().unwrap();
+    let inboxes = teams.path().join("crew/inboxes");
+    std::fs::create_dir_all(&inboxes).unwrap();
+    let elsewhere = teams.path().join("elsewhere.json");
+    write(&elsewhere, &[entry("lyra", "early")]);
+    std::fs::hard_link(&elsewhere, inboxes.join("ada.json")).unwrap();
+    let scene = Scene::with(&format!(
+        "mode = 'lead'\nhuman = 'ada'\nteam = 'crew'\nteams = '{}'\nlook_ms = 50",
+        teams.path().display()
+    ));
+    let mut all = vec![entry("lyra", "early")];
+    scene.shop.wait("the reply from before", |event| event["type"] == "inbox_reply_taken" && event["text"] == "early");
+    for text in ["one", "two"] {
+        all.push(entry("lyra", text));
+        write(&elsewhere, &all);
+        scene.shop.wait(text, |event| event["type"] == "inbox_reply_taken" && event["text"] == text);
+    }
+    assert_eq!(replies(&scene), ["early", "one", "two"], "each once");
+}
+
 /// The CLI keeps the capital letters of a name. Who follows the original program writes the name in small letters. Both are read.
 #[test]
 fn both_spellings_of_the_humans_name_are_read() {
