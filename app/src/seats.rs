@@ -213,21 +213,20 @@ pub async fn last_session(
     let is_clear =
         |record: &Record| matches!(record.event, Event::Message(MessageEvent::Added { kind: MessageKind::Clear, .. }));
     let begins = records.iter().rposition(is_clear).map_or(0, |at| at + 1);
-    let mut said = lines(handle, &world, agent, human, &records[begins..]).await?;
-    // An agent of a lead's team does not start a new conversation, so the session decides.
+    let born = world.agent(agent).map(|it| it.born).unwrap_or_default();
+    let began = begins.checked_sub(1).map_or(born, |clear| records[clear].id);
+    let own = lines(handle, &world, agent, human, &records[begins..]).await?;
+    let routed = routed(handle, &world, agent, human).await?;
+    let mut said = merged(own, routed.into_iter().filter(|line| line.id > began).collect());
+    // An agent of a lead's team does not start a new conversation, so the session decides. All messages of the last session may have gone
+    // through the lead.
     let last = said.iter().rev().find_map(|line| line.session_id);
     let is_older = |line: &ThreadLine| line.session_id.is_some() && line.session_id != last;
     let older = said.iter().rposition(is_older);
-    let born = world.agent(agent).map(|it| it.born).unwrap_or_default();
-    let began = begins.checked_sub(1).map_or(born, |clear| records[clear].id);
     let since = older.map_or(began, |at| said[at].id);
     said.drain(..older.map_or(0, |at| at + 1));
-    let first = records[begins..].first().map_or(EventId::START, |record| record.id);
-    let routed = routed(handle, &world, agent, human).await?;
-    let last = last.or_else(|| routed.last().and_then(|line| line.session_id));
-    let is_last = |line: &ThreadLine| line.session_id == last && line.id > first;
     let mailed = mail.iter().filter(|mail| mail.id > since).filter_map(|mail| mail_line(&world, agent, human, mail));
-    let said = merged(said, routed.into_iter().filter(is_last).chain(mailed).collect());
+    let said = merged(said, mailed.collect());
     let own_name = name(&world, agent);
     let line = |mut line: ThreadLine| {
         // The human may have the name of the agent.

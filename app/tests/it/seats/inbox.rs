@@ -401,3 +401,39 @@ fn both_spellings_of_the_humans_name_are_read() {
     taken("as the original");
     assert_eq!(replies(&scene), ["as the CLI", "as the original"], "each once");
 }
+
+/// Nothing of the last session is in the agent's own history. It is the last session all the same.
+#[test]
+fn a_wake_tells_a_session_that_went_through_the_lead_as_a_whole() {
+    let (scene, inboxes, _teams) = scene();
+    // The lead goes on with its script in the second session.
+    let asleep = json!({ "text": super::scene::status(&[]) });
+    let awake = json!({ "text": super::scene::status(&[(0, "alive")]) });
+    let answer = json!({ "text": "She likes the sea." });
+    scene.start_lead_with_lyra(&[json!("turn"), asleep, json!("turn"), awake, json!("turn"), answer]);
+    scene.send(&json!({ "message": "an old question", "targetAgent": "Lyra" }));
+    let count = |is: &dyn Fn(&Value) -> bool| scene.shop.events().iter().filter(|event| is(event)).count();
+    let ended = |times: usize| {
+        let is_end = |event: &Value| event["type"] == "session_ended";
+        scene.wait_until("the end", || (count(&is_end) == times).then_some(()));
+    };
+    scene.end_session();
+    ended(1);
+    let started = scene.door().post("/api/session/start", &json!({ "with": scene.with_scripts() }));
+    assert_eq!(started.status, 200, "{started:?}");
+    scene.wake(Some(&[0]));
+    scene.wait_seat(0, "alive");
+    // Without an inbox, the lead is asked.
+    std::fs::remove_dir_all(inboxes.parent().unwrap()).unwrap();
+    scene.send(&json!({ "message": "do you like the sea?", "targetAgent": "Lyra" }));
+    scene.shop.wait("the answer", |event| event["content"] == "She likes the sea.");
+    scene.end_session();
+    ended(2);
+    scene.wake(Some(&[0]));
+    let is_wake = |event: &Value| event["content"].as_str().is_some_and(|it| it.starts_with("[WAKE AGENTS]"));
+    scene.wait_until("the second wake", || (count(&is_wake) == 2).then_some(()));
+    let events = scene.shop.events();
+    let told = events.iter().rfind(|event| is_wake(event)).unwrap()["content"].as_str().unwrap();
+    assert!(told.contains("[ada]: do you like the sea?\n[Lyra]: She likes the sea."), "{told}");
+    assert!(!told.contains("an old question"), "{told}");
+}
