@@ -178,7 +178,11 @@ async fn routed(handle: &Handle, world: &World, agent: AgentId, human: &str) -> 
     let position = seats.position_of(agent).filter(|position| *position != Position::LEAD);
     let Some(position) = position else { return Ok(Vec::new()) };
     let own_name = name(world, agent);
-    let born = world.agent(agent).map(|it| it.born).unwrap_or_default();
+    let birth = |agent: AgentId| world.agent(agent).map(|it| it.born);
+    let born = birth(agent).unwrap_or_default();
+    // What is passed on later is for the next agent of the seat.
+    let succeeded = seats.occupants(position).filter_map(birth).filter(|other| *other > born).min();
+    let is_own = |message: EventId| message > born && succeeded.is_none_or(|other| message < other);
     let mut found = Vec::new();
     for lead in seats.occupants(Position::LEAD) {
         for record in handle.own_messages(lead, MAX_THREAD, is_said).await? {
@@ -190,7 +194,7 @@ async fn routed(handle: &Handle, world: &World, agent: AgentId, human: &str) -> 
                 MessageKind::Assistant => spoken_for(handle, &record).await? == Some(position),
                 _ => false,
             };
-            if is_theirs && record.id > born {
+            if is_theirs && is_own(record.id) {
                 found.extend(lines(handle, world, lead, human, std::slice::from_ref(&record)).await?);
             }
         }

@@ -295,3 +295,41 @@ fn a_summon_that_starts_the_lead_starts_it_as_asked() {
             && event["content"].as_str().is_some_and(|it| it.starts_with("You said: [WAKE AGENTS]"))
     });
 }
+
+/// The thread of an agent ends with the agent. What is passed on later is for its successor.
+#[test]
+fn the_words_of_a_successor_are_not_in_the_thread_of_a_killed_agent() {
+    let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'\nhuman = 'ada'");
+    scene.start_lead_with_lyra(&[
+        json!("turn"),
+        json!({ "text": "The first says hello." }),
+        json!("turn"),
+        json!({ "text": status(&[]) }),
+        json!("turn"),
+        json!({ "text": status(&[(0, "alive")]) }),
+        json!("turn"),
+        json!({ "text": "The second says hello." }),
+    ]);
+    let occupant = || scene.seat(0)["agent"].as_str().unwrap().to_owned();
+    let first = occupant();
+    scene.send(&json!({ "message": "are you the first?", "targetAgent": "Lyra" }));
+    scene.shop.wait("the answer", |event| event["content"] == "The first says hello.");
+    let killed = scene.door().post(&format!("/api/agents/{first}/kill"), &json!({}));
+    assert_eq!(killed.status, 200, "{killed:?}");
+    scene.wait_seat(0, "sleeping");
+    let is_empty = |event: &Value| event["type"] == "message_added" && event["content"] == status(&[]);
+    let reports = || scene.shop.events().iter().filter(|event| is_empty(event)).count();
+    scene.wait_until("the lead knows", || (reports() == 2).then_some(()));
+    scene.wake(Some(&[0]));
+    scene.wait_seat(0, "alive");
+    let second = occupant();
+    assert_ne!(first, second);
+    scene.send(&json!({ "message": "are you the second?", "targetAgent": "Lyra" }));
+    scene.shop.wait("the answer", |event| event["content"] == "The second says hello.");
+    let lines = |agent: &str| -> Vec<String> {
+        let thread = scene.door().get(&format!("/api/agents/{agent}/thread")).json();
+        thread["messages"].as_array().unwrap().iter().map(|it| it["text"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(lines(&first), ["are you the first?", "The first says hello."]);
+    assert_eq!(lines(&second), ["are you the second?", "The second says hello."]);
+}
