@@ -25,7 +25,7 @@ mod report;
 mod state;
 mod words;
 
-pub use decide::{EggOrder, LeadOrder, Rising};
+pub use decide::{EggOrder, LEAD_NAME, LeadOrder, Rising};
 pub(crate) use decide::{closing, enter, import, open, register, rise, summon};
 pub use document::{Born, Fields, SeatDocument, SeatStatus, Vital};
 pub(crate) use lead_call::artifacts;

@@ -6,6 +6,7 @@ use super::error::{ApiError, Loose, Path};
 use super::once::{CallerId, CarriedOut, Once};
 use super::seats::{fill_again, last, lead_order, mail_of, positions, unread};
 use crate::clock;
+use crate::config::Dialect;
 use crate::engine::SubmitError;
 use crate::seats::{self, ThreadLine};
 use crate::team_inbox;
@@ -16,9 +17,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::event::SeatEvent;
 use hatchery_core::run::RunOptions;
-use hatchery_core::seat::{self, MAX_SAID_CHARS, Position, Reach, Seat, SeatDocument, SeatRefusal, SeatState};
+use hatchery_core::seat::{
+    self, LEAD_NAME, MAX_SAID_CHARS, Position, Reach, Seat, SeatDocument, SeatRefusal, SeatState,
+};
 use hatchery_core::{AgentId, Command, Event, EventId, Record, Refusal, World};
 use serde::{Deserialize, Serialize};
+
+/// What the lead is called in the original program of the seats.
+const JULIAN: &str = "Julian";
 
 #[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -29,7 +35,7 @@ pub struct SeatMessage {
     /// At most 100,000 characters.
     #[serde(default)]
     message: String,
-    /// The name of an agent in a seat. Without a target the message is for the lead.
+    /// The name of an agent in a seat, or of the lead. Without a target the message is for the lead.
     target_agent: Option<String>,
     /// The seat; overrides the name.
     target_grid_position: Option<u64>,
@@ -75,7 +81,7 @@ pub async fn say(
     if !asks_to_wake {
         check_said(&message)?;
     }
-    let to = target(&world, target_grid_position, target_agent.as_deref())?;
+    let to = target(&world, api.defaults.seats.dialect, target_grid_position, target_agent.as_deref())?;
     if to.is_none() && asks_to_wake {
         // Clients of the original program build the payloads themselves. The daemon has the souls and the transcripts, and keeps what
         // the lead or the agents are told within bounds, so the length of the message does not matter. Only souls that the daemon does
@@ -228,7 +234,12 @@ pub async fn seat_thread(State(api): State<Api>, number: Path<u64>) -> Result<Js
 }
 
 /// The seat that a message is for. None: the lead.
-fn target(world: &World, number: Option<u64>, name: Option<&str>) -> Result<Option<Position>, ApiError> {
+fn target(
+    world: &World,
+    dialect: Dialect,
+    number: Option<u64>,
+    name: Option<&str>,
+) -> Result<Option<Position>, ApiError> {
     if let Some(number) = number {
         let found = positions(Some(vec![number]))?.unwrap_or_default();
         return Ok(found.first().copied().filter(|position| *position != Position::LEAD));
@@ -237,8 +248,10 @@ fn target(world: &World, number: Option<u64>, name: Option<&str>) -> Result<Opti
     let called = |(_, seat): &(Position, &Seat)| {
         seat.state != SeatState::Expired && seat.called().is_some_and(|own| own.to_lowercase() == name.to_lowercase())
     };
-    let found: Vec<Position> = world.seats().iter().filter(called).map(|(position, _)| position).collect();
+    let leads = [Position::LEAD].into_iter().filter(|_| is_lead(world, dialect, name));
+    let found: Vec<Position> = world.seats().iter().filter(called).map(|(position, _)| position).chain(leads).collect();
     match found[..] {
+        [Position::LEAD] => Ok(None),
         [position] => Ok(Some(position)),
         [] => Err(ApiError::new(
             StatusCode::NOT_FOUND,
@@ -252,6 +265,16 @@ fn target(world: &World, number: Option<u64>, name: Option<&str>) -> Result<Opti
             Err(ApiError::new(StatusCode::CONFLICT, "ambiguous", message, "send targetGridPosition"))
         }
     }
+}
+
+/// Whether a name is that of the lead: its own, or what the lead is called in every project with this dialect.
+fn is_lead(world: &World, dialect: Dialect, name: &str) -> bool {
+    let known = world.seats().lead().and_then(|lead| world.agent(lead)).and_then(|it| it.name.as_deref());
+    let usual = match dialect {
+        Dialect::Hatchery => None,
+        Dialect::Julian => Some(JULIAN),
+    };
+    [Some(LEAD_NAME), known, usual].into_iter().flatten().any(|own| own.to_lowercase() == name.to_lowercase())
 }
 
 fn check_said(message: &str) -> Result<(), ApiError> {

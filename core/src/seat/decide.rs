@@ -13,7 +13,7 @@ use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, Timestamp,
 use std::collections::BTreeSet;
 
 /// The name of an agent that leads.
-const LEAD_NAME: &str = "lead";
+pub const LEAD_NAME: &str = "lead";
 /// The label of a session of the seats.
 const LABEL: &str = "seats";
 

@@ -333,3 +333,27 @@ fn the_words_of_a_successor_are_not_in_the_thread_of_a_killed_agent() {
     assert_eq!(lines(&first), ["are you the first?", "The first says hello."]);
     assert_eq!(lines(&second), ["are you the second?", "The second says hello."]);
 }
+
+/// A message with the name of the lead is for the lead, as one without a name.
+#[test]
+fn the_lead_can_be_addressed_by_its_name() {
+    let scene = Scene::with("mode = 'lead'\nteams = 'no-teams'");
+    let script = [json!({ "text": status(&[]) }), json!("turn"), json!({ "text": "one" }), json!("turn")];
+    scene.start_lead(&script.into_iter().chain([json!({ "text": "two" })]).collect::<Vec<_>>());
+    scene.shop.wait("the greeting", |event| event["type"] == "seats_reported");
+    let lead = scene.seats()["lead"].as_str().unwrap().to_owned();
+    let send = |scene: &Scene, name: &str| {
+        scene.door().post("/api/send", &json!({ "message": "hello", "targetAgent": name })).status
+    };
+    assert_eq!(send(&scene, "Lead"), 202);
+    scene.shop.wait("the answer", |event| event["content"] == "one");
+    let renamed = scene.door().post(&format!("/api/agents/{lead}/rename"), &json!({ "name": "Mira" }));
+    assert_eq!(renamed.status, 200, "{renamed:?}");
+    assert_eq!(send(&scene, "mira"), 202);
+    scene.shop.wait("the answer", |event| event["content"] == "two");
+    assert_eq!((send(&scene, "nobody"), send(&scene, "Julian")), (404, 404));
+    // In the original program the lead has a name that every client knows.
+    let original = Scene::with("mode = 'lead'\nteams = 'no-teams'\ndialect = 'julian'");
+    original.start_lead(&[]);
+    assert_eq!(send(&original, "Julian"), 202);
+}
