@@ -434,6 +434,7 @@ mod tests {
         assert!(birth.contains("You may say no") && birth.contains("`register`"), "{birth}");
         let lead = Prompt::LeadTeam.built_in();
         assert!(lead.contains("[AGENT_STATUS]") && lead.contains("`{team}`") && lead.contains("`{human}`"), "{lead}");
+        assert!(lead.contains("cannot create a team") && lead.contains("repeat them for the user"), "{lead}");
     }
 
     #[test]

@@ -104,3 +104,27 @@ fn a_lead_reports_passes_on_and_wakes_its_team() {
         assert!(seen.contains(words), "{words}: {seen}");
     }
 }
+
+/// In print mode the CLI has no team, although it is allowed to have one: it writes no inbox files and knows no recipient outside of its
+/// own agents. So the lead passes on what agents and people say.
+#[test]
+fn the_cli_has_no_team_in_print_mode() {
+    let cli = cli_or_skip!();
+    let greeting = json!({ "to": "Ada", "summary": "a greeting", "message": "hello" });
+    let model = Model::playing([Step::tool_use("SendMessage", greeting), Step::text("I have tried it.")]);
+    let home = Home::new(cli, &model);
+    let environment = home.environment().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let settings = format!(
+        "claude_path = '{}'\nstop_grace_ms = 3000\n[seats]\nmode = 'lead'\nteam = 'crew'\nhuman = 'Ada'\n",
+        cli.program().display()
+    );
+    let shop = Workshop::with(&settings, environment);
+    let started = shop.door().post("/api/session/start", &json!({}));
+    assert_eq!(started.status, 200, "{started:?}");
+    shop.wait("the try", |event| event["content"] == "I have tried it.");
+    let seen = model.asked(2).dialogue().join("\n");
+    assert!(seen.contains("No agent named 'Ada' is reachable."), "{seen}");
+    assert!(seen.contains("If you cannot create a team with this name"), "{seen}");
+    let teams = home.path().join("home/.claude/teams");
+    assert!(!teams.exists(), "{:?}", std::fs::read_dir(teams).map(|it| it.flatten().collect::<Vec<_>>()));
+}
