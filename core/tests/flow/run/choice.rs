@@ -1,7 +1,7 @@
 //! The choice of a run's spec: the request, then the last run, then the harness session, then the settings.
 
 use hatchery_core::Refusal;
-use hatchery_core::permission::PermissionPolicy::{self, All, Ask, Edits, None as Nothing};
+use hatchery_core::permission::PermissionPolicy::{All, Ask, Edits, None as Nothing};
 use hatchery_core::run::{
     EarlierWork, HarnessSession, RunFacts, RunOptions, RunPurpose, RunSpec, UsualRun, choose_spec,
 };
@@ -148,7 +148,7 @@ fn a_model_stays_with_its_harness() {
 
 #[test]
 fn the_policy_depends_on_the_folder_if_nothing_names_it() {
-    let table: [(Option<&str>, Option<PermissionPolicy>, RunPurpose, Option<PermissionPolicy>); 7] = [
+    let table = [
         (None, None, RunPurpose::Agent, Some(Ask)),
         (Some("src"), None, RunPurpose::Agent, Some(Ask)),
         (Some(".hatchery/worktrees/docs-1a2b"), None, RunPurpose::Agent, Some(Edits)),
