@@ -25,7 +25,7 @@ fn twins(slugs: [&str; 2]) -> Play {
 /// The refusals of a reference: of one that means nothing, and of one that means two quests.
 pub fn refusals() -> (Refusal, Refusal) {
     let it = twins(["add-verbose-1a2b", "add-quiet-3c4d"]).world;
-    (resolve(&it, "sing").unwrap_err(), resolve(&it, "add-").unwrap_err())
+    (resolve(&it, "sing").expect_err("no quest has it"), resolve(&it, "add-").expect_err("two quests have it"))
 }
 
 #[test]

@@ -69,7 +69,10 @@ pub fn refusals() -> [(Refusal, &'static str); 2] {
     let unknown = choose(options, EarlierWork::default(), USUAL, RunPurpose::Agent, [false; 2]);
     let options = RunOptions { permissions: Some(All), ..RunOptions::default() };
     let root = choose(options, EarlierWork::default(), USUAL, RunPurpose::QuestOrSeat, [true, false]);
-    [(unknown.unwrap_err(), "no_such_harness"), (root.unwrap_err(), "root_without_sandbox")]
+    [
+        (unknown.expect_err("it is unknown"), "no_such_harness"),
+        (root.expect_err("root may not"), "root_without_sandbox"),
+    ]
 }
 
 #[test]
