@@ -132,6 +132,18 @@ impl AcpReader {
 
     fn answer(&mut self, id: &AcpRequestId, result: Option<Fields>, error: Option<Fields>) -> Vec<Output> {
         match (id, error) {
+            // Nothing is wrong with the agent or its session.
+            (
+                AcpRequestId::Initialize
+                | AcpRequestId::NewSession
+                | AcpRequestId::LoadSession(_)
+                | AcpRequestId::ResumeSession(_)
+                | AcpRequestId::ForkSession(_),
+                Some(error),
+            ) if failure::needs_login(&error) => {
+                let result = failure::of_request(&error);
+                vec![Output::TurnEnded(TurnEnd { result, ..TurnEnd::default() })]
+            }
             (AcpRequestId::Initialize | AcpRequestId::NewSession, Some(error)) => {
                 vec![Output::NotReady { why: failure::words(&error) }]
             }

@@ -36,6 +36,11 @@ pub(super) fn words(error: &Fields) -> String {
     data.or_else(|| error.text("message")).unwrap_or_else(|| "the agent gives no reason".to_owned())
 }
 
+/// Whether a request was refused because the agent must be logged in first.
+pub(super) fn needs_login(error: &Fields) -> bool {
+    kind(error) == FailureKind::Unauthorised
+}
+
 /// Whether an update says that the turn has failed. An agent that runs codex has this in its metadata, and ends the turn as if nothing had
 /// happened.
 pub(super) fn is_system_error(update: &Fields) -> bool {

@@ -184,6 +184,20 @@ fn a_session_that_is_gone_is_begun_anew() {
     }
 }
 
+/// A login that has expired is no reason to forget a session.
+#[test]
+fn a_session_that_needs_a_login_is_kept() {
+    let opened = [AcpRequestId::LoadSession, AcpRequestId::ResumeSession, AcpRequestId::ForkSession];
+    let ids = opened.map(|id| id("s".into())).into_iter().chain([AcpRequestId::Initialize, AcpRequestId::NewSession]);
+    for id in ids {
+        let error = json!({ "code": -32000, "message": "Authentication required" });
+        let outputs = AcpReader::default().read(&json!({ "id": id.to_string(), "error": error }).to_string()).unwrap();
+        let [Output::TurnEnded(end)] = &outputs[..] else { panic!("{id}: {outputs:?}") };
+        let detail = "Authentication required".to_owned();
+        assert_eq!(end.result, TurnResult::Failed { kind: FailureKind::Unauthorised, detail }, "{id}");
+    }
+}
+
 #[test]
 fn each_request_for_permission_says_what_it_would_do() {
     let outputs = outputs("opencode_permissions");

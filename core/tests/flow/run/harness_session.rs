@@ -5,6 +5,7 @@ use super::words::*;
 use crate::given::*;
 use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent};
 use hatchery_core::history::{ImportedItem, RewindTo, SourceId};
+use hatchery_core::output::FailureKind;
 use hatchery_core::run::{DeliveryKind, inherited_session};
 use hatchery_core::{Cause, Command, Event, EventId, Exit, MessageKind, Refusal};
 
@@ -76,6 +77,16 @@ fn one_that_the_harness_has_lost_begins_anew() {
     let it = it.when(exit(of, Exit::Code(1))).then([crash, resumed(of.next())]);
     assert_eq!(conversation(&it).harness_session, None);
     assert_eq!(conversation(&it).unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Briefing]);
+}
+
+/// The user logs in, and says something.
+#[test]
+fn one_that_needs_a_login_is_kept() {
+    let of = hatchery_core::run::AttemptId { agent: A, run: 2, attempt: 1 };
+    let it = again(at_rest()).and(spawned(of)).and(turn_ended(of, refused(FailureKind::Unauthorised), usage(0)));
+    let it = it.when(exit(of, Exit::Code(1))).done();
+    assert!(!last_run(&it).is_open());
+    assert_eq!(conversation(&it).harness_session.as_ref().unwrap().session, TALK);
 }
 
 /// Else the agent could never be run again.
