@@ -13,6 +13,7 @@ pub mod rollout;
 mod tally;
 
 use crate::Timestamp;
+use crate::failure::by_words;
 use crate::harness::Reader;
 use crate::json::{Fields, text};
 use crate::json_rpc::RpcMessage;
@@ -51,6 +52,8 @@ pub struct CodexReader {
     /// The item that codex is writing.
     writing: Option<String>,
     progress: TurnProgress,
+    /// A turn runs.
+    in_turn: bool,
     /// The last state of the rate limit, because codex repeats it after each request.
     limit: Option<Output>,
 }
@@ -155,20 +158,37 @@ impl CodexReader {
                 let Some(result) = result else { return Vec::new() };
                 self.opened(&result, *id == CodexRequestId::ResumeThread)
             }
-            // A thread that cannot say what it holds is told everything that waits.
-            (CodexRequestId::ListTurns, _) => {
+            (CodexRequestId::ListTurns, None) => {
                 self.opening.has_turns = true;
                 let turns = result.map(|result| result.objects("data")).unwrap_or_default();
                 heard(&turns).into_iter().chain(self.ready()).collect()
             }
-            (CodexRequestId::Say(_), None) => Vec::new(),
-            (CodexRequestId::Say(_), Some(problem)) => {
-                vec![Output::Note { text: format!("codex has refused a message: {problem}") }]
+            // A thread that cannot say what it holds is told everything that waits. One that is not open has said why.
+            (CodexRequestId::ListTurns, Some(problem)) => {
+                self.opening.has_turns = true;
+                let is_open = self.opening.thread.is_some();
+                let text = format!(
+                    "codex does not say which messages its thread holds, so one may be said to it twice: {problem}"
+                );
+                is_open.then_some(Output::Note { text }).into_iter().chain(self.ready()).collect()
             }
+            (CodexRequestId::Say(_), None) => Vec::new(),
+            (CodexRequestId::Say(_), Some(problem)) => vec![self.refused(&problem)],
             (CodexRequestId::Interrupt(request), problem) => {
                 vec![Output::Answered { request: request.clone(), problem }]
             }
         }
+    }
+
+    /// Codex does not take a message. Without a turn that runs, none will end, so this is the end of one.
+    fn refused(&mut self, problem: &str) -> Output {
+        let detail = format!("codex has refused a message: {problem}");
+        if self.in_turn {
+            return Output::Note { text: detail };
+        }
+        let result = TurnResult::Failed { kind: by_words(problem), detail };
+        let (total, since_last, num_turns) = self.tally.end_turn();
+        Output::TurnEnded(TurnEnd { result, total, since_last, num_turns, ..TurnEnd::default() })
     }
 
     fn cannot_open(&mut self, problem: String) -> Vec<Output> {
@@ -232,7 +252,7 @@ impl CodexReader {
             "mcpServer/startupStatus/updated" => self.tools_status(params).into_iter().collect(),
             "turn/started" => {
                 self.tally.begin_turn();
-                self.progress = TurnProgress::Begun;
+                (self.progress, self.in_turn) = (TurnProgress::Begun, true);
                 vec![Output::TurnStarted]
             }
             "turn/completed" => self.turn_ended(params).into_iter().collect(),
@@ -332,6 +352,7 @@ impl CodexReader {
 
     fn turn_ended(&mut self, params: &Fields) -> Option<Output> {
         let turn = params.object("turn")?;
+        self.in_turn = false;
         let result = match turn.text("status").as_deref() {
             Some("interrupted") => TurnResult::Interrupted,
             Some("failed") => failure::of_turn(&turn),

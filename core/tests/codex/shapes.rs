@@ -48,7 +48,10 @@ fn a_resumed_thread_is_ready_when_it_has_said_which_messages_it_holds() {
         let said = read(&order.map(Clone::clone));
         assert!(said.len() == 3 && said.iter().any(|it| matches!(it, Output::Ready { .. })), "{said:?}");
     }
-    assert!(ready(&read(&[thread, tools, refused])), "it is told everything then");
+    let said = read(&[thread, tools, refused.clone()]);
+    assert!(ready(&said), "it is told everything then");
+    assert!(matches!(&said[0], Output::Note { text } if text.ends_with("said to it twice: no")), "{said:?}");
+    assert_eq!(read(&[refused]), [], "of a thread that is not open nothing is expected");
 }
 
 #[test]
@@ -63,6 +66,21 @@ fn a_thread_that_is_gone_is_no_failure_of_the_tools() {
     assert!(detail.contains("active writer") && detail.contains("end that process"), "{detail}");
     let other = json!({ "id": "thread/resume", "error": { "message": "cwd is no folder" } });
     assert!(matches!(&read(&[other])[..], [Output::NotReady { why }] if why == "cwd is no folder"));
+}
+
+#[test]
+fn a_message_that_is_refused_ends_the_turn_that_it_was_to_begin() {
+    let refused = json!({ "id": "say:m", "error": { "code": -32600, "message": "thread not found: t" } });
+    let [Output::TurnEnded(end)] = &read(std::slice::from_ref(&refused))[..] else { panic!("no end") };
+    let TurnResult::Failed { kind: FailureKind::Other, detail } = &end.result else { panic!("{end:?}") };
+    assert_eq!(detail, "codex has refused a message: thread not found: t");
+    // A turn that runs is not ended by it.
+    let began = json!({ "method": "turn/started", "params": { "threadId": "t" } });
+    let said = read(&[began.clone(), refused.clone()]);
+    assert!(matches!(&said[..], [Output::TurnStarted, Output::Note { .. }]), "{said:?}");
+    let over = json!({ "method": "turn/completed", "params": { "threadId": "t", "turn": { "status": "completed" } } });
+    let said = read(&[began, over, refused]);
+    assert!(matches!(&said[..], [Output::TurnStarted, Output::TurnEnded(_), Output::TurnEnded(_)]), "{said:?}");
 }
 
 #[test]
