@@ -17,7 +17,7 @@ use crate::json::Fields;
 use crate::json_rpc::RpcMessage;
 use crate::output::{FailureKind, Output, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
-use crate::price::PriceTable;
+use crate::price::{PriceTable, Unpriced};
 use crate::stream_json::{object, outputs_of};
 use crate::usage::{ContextUse, Money, Usage};
 use replay::SessionReplay;
@@ -62,6 +62,7 @@ pub struct AcpReader {
     is_loaded: bool,
     /// The agent says beside its answers that its turn has failed.
     has_failed: bool,
+    unpriced: Unpriced,
 }
 
 /// Where the process is.
@@ -334,6 +335,7 @@ impl AcpReader {
             turn: None,
             unanswered: false,
         };
+        outputs.extend(self.unpriced.take().map(|text| Output::Note { text }));
         outputs.push(Output::TurnEnded(end));
         outputs
     }
@@ -345,7 +347,10 @@ impl AcpReader {
         Output::Used { usage, context: None }
     }
 
-    fn priced(&self, used: Usage) -> Usage {
+    fn priced(&mut self, used: Usage) -> Usage {
+        if self.cost.is_none() {
+            self.unpriced.note(&self.prices, self.model.as_deref(), &used);
+        }
         match (&self.cost, &self.model) {
             (None, Some(model)) => self.prices.priced(model, used),
             (None, None) | (Some(_), _) => used,

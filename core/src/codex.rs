@@ -314,7 +314,9 @@ impl CodexReader {
     /// What was used by a request that is over. The end of the turn repeats the sum.
     fn used(&mut self, thread: &str, own: bool, params: &Fields) -> Vec<Output> {
         let context = self.tally.note_context(own, params);
-        self.tally.take(thread, own, params).map(|usage| Output::Used { usage, context }).into_iter().collect()
+        let Some(usage) = self.tally.take(thread, own, params) else { return Vec::new() };
+        let without_price = self.tally.without_price().map(|text| Output::Note { text });
+        [Output::Used { usage, context }].into_iter().chain(without_price).collect()
     }
 
     /// The call that starts a sub-agent names its thread when it is completed.

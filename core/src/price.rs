@@ -78,6 +78,46 @@ impl PriceTable {
     }
 }
 
+/// Whether a process uses a model without a price. What it uses counts as no money then, and no budget acts on it, so the user is told
+/// once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Unpriced {
+    #[default]
+    Unseen,
+    /// With the words for the user.
+    Seen(String),
+    Told,
+}
+
+impl Unpriced {
+    pub fn note(&mut self, prices: &PriceTable, model: Option<&str>, used: &Usage) {
+        let has_price = model.is_some_and(|model| prices.of(model).is_some());
+        if *self != Self::Unseen || has_price || used.tokens() == 0 {
+            return;
+        }
+        let whose = match model {
+            Some(model) => format!("The price of the model `{model}` is not known"),
+            None => "The agent does not name its model, so its price is not known".to_owned(),
+        };
+        *self = Self::Seen(format!(
+            "{whose}: what it uses counts as no money, and no budget acts on it. Set a price for it, or for `{ANY_MODEL}`, in `[prices]` \
+             of hatchery.toml."
+        ));
+    }
+
+    /// The words, if they were not told.
+    pub fn take(&mut self) -> Option<String> {
+        match std::mem::replace(self, Self::Told) {
+            Self::Seen(words) => Some(words),
+            Self::Told => None,
+            Self::Unseen => {
+                *self = Self::Unseen;
+                None
+            }
+        }
+    }
+}
+
 impl Price {
     /// Prices in dollars for a million tokens.
     pub fn from_dollars(input: f64, output: f64, cache_read: f64, cache_write: f64) -> Self {

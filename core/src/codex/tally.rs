@@ -2,7 +2,7 @@
 //! with the total of its parent, which is reported before the first turn. It reports no cost, so each request is priced.
 
 use crate::json::Fields;
-use crate::price::PriceTable;
+use crate::price::{PriceTable, Unpriced};
 use crate::usage::{ContextUse, Money, Usage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ pub(super) struct Tally {
     cost: Money,
     /// How full the context of the thread itself is.
     context: Option<ContextUse>,
+    unpriced: Unpriced,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -69,9 +70,15 @@ impl Tally {
         }
         self.requests += u32::from(own);
         let used = before.map_or(last, |before| total.saturating_sub(before));
+        self.unpriced.note(&self.prices, model.as_deref(), &used);
         let used = model.map_or(used, |model| self.prices.priced(&model, used));
         self.cost = Money { nanodollars: self.cost.nanodollars.saturating_add(used.cost.nanodollars) };
         Some(used)
+    }
+
+    /// That a request had no price, in words; once.
+    pub fn without_price(&mut self) -> Option<String> {
+        self.unpriced.take()
     }
 
     /// How full the context is after the last request of the thread itself. A sub-agent has a context of its own.

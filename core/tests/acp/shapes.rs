@@ -38,6 +38,18 @@ fn a_message_ends_where_another_begins() {
 }
 
 #[test]
+fn a_model_without_a_price_is_told_once() {
+    let mut reader = reader();
+    let usage = json!({ "inputTokens": 10, "outputTokens": 5, "totalTokens": 15 });
+    let ended = json!({ "id": "say:m", "result": { "stopReason": "end_turn", "usage": usage } }).to_string();
+    let mut notes = || {
+        let said = reader.read(&ended).unwrap();
+        said.into_iter().filter(|output| matches!(output, Output::Note { .. })).count()
+    };
+    assert_eq!((notes(), notes()), (1, 0));
+}
+
+#[test]
 fn a_turn_without_a_word_is_a_turn() {
     let mut reader = reader();
     let ended = reader.read(&json!({ "id": "say:m", "error": { "code": -1, "message": "no" } }).to_string()).unwrap();

@@ -84,6 +84,30 @@ fn a_message_that_is_refused_ends_the_turn_that_it_was_to_begin() {
 }
 
 #[test]
+fn a_model_without_a_price_is_told_once() {
+    let tokens = |count: u64| json!({ "inputTokens": count, "outputTokens": count });
+    let used = |thread: &str, total: u64| {
+        let usage = json!({ "total": tokens(total), "last": tokens(1) });
+        json!({ "method": "thread/tokenUsage/updated", "params": { "threadId": thread, "tokenUsage": usage } })
+    };
+    let began = json!({ "method": "turn/started", "params": { "threadId": "t" } });
+    let lines = |model: &str| {
+        let thread = json!({ "thread": { "id": "t" }, "model": model });
+        [json!({ "id": "thread/start", "result": thread }), began.clone(), used("t", 1), used("t", 2)]
+    };
+    let notes = |model: &str| {
+        let notes = read(&lines(model)).into_iter().filter_map(|output| match output {
+            Output::Note { text } => Some(text),
+            _ => None,
+        });
+        notes.collect::<Vec<_>>()
+    };
+    assert_eq!(notes("gpt-5.5"), Vec::<String>::new());
+    let told = notes("house-model");
+    assert!(matches!(&told[..], [text] if text.contains("`house-model`") && text.contains("[prices]")), "{told:?}");
+}
+
+#[test]
 fn a_reader_that_knows_its_thread_needs_no_beginning() {
     let mut reader = CodexReader::new(Arc::default(), None, Some("t"));
     let item =
