@@ -69,6 +69,9 @@ pub trait Harness: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Removes what a process that is gone has left in the folder it worked in. No other process of the harness works there.
+    fn tidy(&self, _place: &Path) {}
+
     /// The process that has a session open without a launcher, for example because a person started the program. Two processes
     /// must not write to one session.
     fn session_in_use(&self, _session: &str) -> Option<u32> {
@@ -92,6 +95,8 @@ pub struct Start<'a> {
     pub folder: &'a RunFolder,
     /// The folder that the process works in.
     pub place: &'a Path,
+    /// Hatchery's own folder of the project.
+    pub data: &'a Path,
     pub opening: &'a Opening,
     /// The id for a new session. Only for a harness that takes one.
     pub new_session: Option<&'a str>,

@@ -21,9 +21,9 @@ pub const MAX_RULES: usize = 1_000;
 /// How much of a reason, a command or an input is shown in a question.
 const MAX_SHOWN_CHARS: usize = 1_000;
 
-/// Folders and files below an agent's folder that can give it more rights, or that belong to other programs. A change to them is asked
-/// for, whatever the policy allows.
-const PROTECTED: [&str; 9] = [
+/// Folders and files below an agent's folder that can give it more rights, or that belong to other programs. `edits` does not cover
+/// a change to them.
+pub const PROTECTED: [&str; 9] = [
     ".git",
     ".hatchery",
     // Settings of agent programs, which can name programs to run.

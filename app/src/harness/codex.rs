@@ -9,6 +9,8 @@
 //!
 //! Nothing of the connection is kept here: the id of each request says what was asked ([`CodexRequestId`]).
 
+mod sandbox;
+
 use super::registry::{BuiltIn, ProgramEntry};
 use super::{Harness, Invocation, Login, ReaderStart, Start, ToolServer, clean};
 use crate::config::Config;
@@ -16,7 +18,7 @@ use crate::own_environment;
 use crate::run_folder::ATTEMPT_TAG;
 use hatchery_core::codex::{CodexReader, CodexRequestId, approval};
 use hatchery_core::harness::{Capabilities, ModelChoice, Opening, Reader, RepeatsHistory};
-use hatchery_core::permission::{PermissionDecision, PermissionPolicy, PermissionRequest};
+use hatchery_core::permission::{PermissionDecision, PermissionRequest};
 use hatchery_core::price::PriceTable;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -120,6 +122,7 @@ impl Harness for Codex {
     fn command(&self, start: &Start<'_>) -> Invocation {
         let mut args = vec!["app-server".to_owned()];
         args.extend(DISABLED.iter().flat_map(|feature| ["--disable".to_owned(), (*feature).to_owned()]));
+        args.extend(sandbox::profile(start.spec.policy(), start.data));
         args.extend(self.args.iter().cloned());
         Invocation {
             program: self.program.clone(),
@@ -172,6 +175,10 @@ impl Harness for Codex {
             false => Login::Missing("no login found: `codex login`, or set OPENAI_API_KEY"),
         }
     }
+
+    fn tidy(&self, place: &Path) {
+        sandbox::tidy(place);
+    }
 }
 
 /// The handshake, and the request that opens the thread. Codex takes them in one go.
@@ -187,9 +194,13 @@ fn first_lines(start: &Start<'_>) -> Vec<String> {
     let mut params = json!({
         "cwd": start.place,
         "approvalPolicy": "on-request",
-        "sandbox": sandbox(start.spec.policy()),
+        "sandbox": sandbox::mode(start.spec.policy()),
         "config": { "mcp_servers": { start.tools.name: tools(start) } },
     });
+    // Without a word about it, a thread that goes on keeps the sandbox that it had.
+    if let Some(profile) = sandbox::chosen_profile(start.spec.policy()) {
+        params["config"]["default_permissions"] = json!(profile);
+    }
     if let Some(model) = &start.spec.model {
         params["model"] = json!(model);
     }
@@ -232,15 +243,6 @@ fn tools(start: &Start<'_>) -> Value {
         "startup_timeout_sec": TOOLS_START_SECONDS,
         "tool_timeout_sec": TOOL_SECONDS,
     })
-}
-
-/// What codex lets its commands do without asking. What its sandbox refuses, it asks for.
-fn sandbox(policy: PermissionPolicy) -> &'static str {
-    match policy {
-        PermissionPolicy::Ask | PermissionPolicy::None => "read-only",
-        PermissionPolicy::Edits => "workspace-write",
-        PermissionPolicy::All => "danger-full-access",
-    }
 }
 
 fn request(id: &CodexRequestId, method: &str, params: Value) -> String {

@@ -78,10 +78,12 @@ pub fn describe(
         Opening::Resume { .. } => None,
     };
     let tools = ToolServer::of(&context.program, root, folder, &of.agent.to_string(), work(world, of.agent, spec));
+    let data = context.project.data();
     let start = Start {
         spec,
         folder,
         place: &place,
+        data: &data,
         opening: &opening,
         new_session: new_session.as_deref(),
         tools: &tools,
@@ -100,6 +102,18 @@ pub fn describe(
     };
     let kind = LaunchKind::Agent { of, session, copy_of, capabilities };
     Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines, answers_awaited }))
+}
+
+/// Removes what the process of an attempt has left in its folder, unless another agent works there with the same harness.
+pub fn tidy(world: &World, agent: AgentId, harness: &dyn Harness, folder: &RunFolder) -> io::Result<()> {
+    let Some(Launch { folder: place, .. }) = folder.launch()? else { return Ok(()) };
+    let Some(spec) = world.run(agent).map(|run| &run.spec) else { return Ok(()) };
+    let works_there =
+        |run: &run::Run| run.is_open() && run.spec.folder == spec.folder && run.spec.harness == spec.harness;
+    if !world.runs().any(|(other, run)| other != agent && works_there(run)) {
+        harness.tidy(&place);
+    }
+    Ok(())
 }
 
 /// The process that has a session open, and whether it is likely to end soon. A process of ours that was killed a moment ago is still

@@ -443,6 +443,12 @@ impl Supervisor {
     }
 
     async fn report_exit(&self, exit: Exit, evidence: Option<String>) -> Result<bool, SuperviseError> {
+        let (world, agent, process) = (self.context.handle.view(), self.of.agent, self.process.clone());
+        if let Ok(harness) = self.harness() {
+            let tidied = blocking(move || launch::tidy(&world, agent, harness.as_ref(), process.folder())).await;
+            // The process can have put anything in its folder. Its end counts all the same.
+            tidied.unwrap_or_else(|error| tracing::debug!(%agent, %error, "what a process has left is not known"));
+        }
         self.context.handle.submit(Command::ReportExit { of: self.of, exit, evidence }).await?;
         Ok(true)
     }

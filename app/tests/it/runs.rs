@@ -13,6 +13,7 @@ mod claude;
 mod codex;
 mod codex_killed;
 mod codex_money;
+mod codex_sandbox;
 mod life;
 mod live;
 mod money;
