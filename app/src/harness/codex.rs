@@ -130,8 +130,7 @@ impl Harness for Codex {
             env: self.environment.clone(),
             files: Vec::new(),
             first_lines: first_lines(start),
-            // It takes them in one go.
-            answers_awaited: Vec::new(),
+            answers_awaited: answers_awaited(start.opening),
         }
     }
 
@@ -181,7 +180,18 @@ impl Harness for Codex {
     }
 }
 
-/// The handshake, and the request that opens the thread. Codex takes them in one go.
+/// The answers that are waited for. Before a thread is open, codex lists its turns from an index that may not have the last message.
+/// A new or copied thread is not asked, so all lines are written in one go.
+fn answers_awaited(opening: &Opening) -> Vec<String> {
+    // The line after `initialize` has no answer of its own.
+    let resumed = [CodexRequestId::Initialize, CodexRequestId::Initialize, CodexRequestId::ResumeThread];
+    match opening {
+        Opening::Resume { .. } => resumed.iter().map(ToString::to_string).collect(),
+        Opening::New | Opening::Fork { .. } => Vec::new(),
+    }
+}
+
+/// The handshake, and the request that opens the thread.
 fn first_lines(start: &Start<'_>) -> Vec<String> {
     let version = crate::version::version();
     let client = json!({ "name": "hatchery", "title": "Hatchery", "version": version });

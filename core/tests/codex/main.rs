@@ -36,6 +36,7 @@ fn id(request: &Value) -> Option<CodexRequestId> {
         "thread/start" => CodexRequestId::StartThread,
         "thread/resume" => CodexRequestId::ResumeThread,
         "thread/fork" => CodexRequestId::ForkThread,
+        "thread/turns/list" => CodexRequestId::ListTurns,
         "turn/start" | "turn/steer" => CodexRequestId::Say(name()),
         "turn/interrupt" => CodexRequestId::Interrupt(name()),
         _ => return None,

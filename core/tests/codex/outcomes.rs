@@ -57,6 +57,10 @@ fn a_message_is_heard_by_its_echo() {
 fn a_resumed_thread_says_which_messages_it_holds() {
     assert_eq!(heard(&outputs("killed_at_echo_resumed")), ["m1", "m2", "m3"]);
     assert_eq!(heard(&outputs("killed_at_turn_started_resumed")), ["m1", "m3"], "the second was lost");
+    let listed = outputs("killed_at_echo_turns_listed");
+    assert_eq!(heard(&listed), ["m2", "m1", "m3"], "the last turns, the newest first");
+    let ready = listed.iter().position(|output| matches!(output, Output::Ready { .. }));
+    assert_eq!(ready, Some(2), "messages wait until it has said which it holds: {listed:?}");
 }
 
 #[test]

@@ -26,10 +26,18 @@ fn a_tool_of_ours_is_called() {
 #[test]
 fn a_process_killed_in_mid_turn_is_resumed() {
     let cli = codex_or_skip!();
-    let Scene { home, shop: _shop, .. } =
+    let Scene { home, shop, agent, .. } =
         scenes::a_process_killed_in_mid_turn_is_resumed(|model| vendors::of_codex(cli, model));
     let recorded = home.recorded_messages();
     assert_eq!(recorded.len(), 2, "the message and the nudge, each once: {recorded:?}");
+    // The resumed thread says that it holds the message: if the echo had been lost, the message would not be sent again.
+    let spool = std::fs::read_to_string(shop.folder(&agent, 1, 2).join("stdout.jsonl")).unwrap();
+    let lines = spool.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let listed = lines.into_iter().find(|line| line["id"] == "thread/turns/list").expect("no answer");
+    let turns = listed["result"]["data"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    let items = turns.iter().flat_map(|turn| turn["items"].as_array().unwrap());
+    let held: Vec<&str> = items.filter_map(|item| item["clientId"].as_str()).collect();
+    assert_eq!(held, [recorded[0].as_str()], "{listed}");
 }
 
 #[test]
