@@ -1,6 +1,7 @@
 //! The threads that codex keeps of this project: which there are, and what stands in them. They belong to codex; here they are only ever
 //! read. What a line means is in [`hatchery_core::codex::rollout`].
 
+use crate::no_links;
 use crate::spool::Tail;
 use crate::transcripts::{
     LineSpan, Listed, MAX_LISTED, MAX_TRANSCRIPT_BYTES, Summary, Transcript, TranscriptError, first_line,
@@ -10,7 +11,7 @@ use hatchery_core::{MessageKind, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -18,6 +19,10 @@ use std::time::UNIX_EPOCH;
 const DEPTH: usize = 4;
 /// How many forks of forks are followed.
 const MAX_BASES: usize = 32;
+/// How much of a rollout is read to learn whose it is. The first line has the thread with its instructions.
+const MAX_FIRST_LINE_BYTES: u64 = 4 << 20;
+/// How many rollouts are looked at, the latest first, until enough of this project are found. Codex keeps those of all projects together.
+const MAX_LOOKED_AT: usize = 20_000;
 
 /// Where to look.
 #[derive(Clone, Debug)]
@@ -52,10 +57,20 @@ impl CodexThreads {
         let rollouts = self.rollouts();
         let mut latest: Vec<(&String, &Rollout)> = rollouts.iter().collect();
         latest.sort_by_key(|(_, rollout)| Reverse(rollout.written));
-        let left_out = latest.len().saturating_sub(MAX_LISTED) as u64;
-        latest.truncate(MAX_LISTED);
+        let not_looked_at = latest.len().saturating_sub(MAX_LOOKED_AT) as u64;
+        latest.truncate(MAX_LOOKED_AT);
+        // What cannot be read is told below.
+        let mut own: Vec<(&String, &Rollout)> = latest
+            .into_iter()
+            .filter(|(_, rollout)| match first_thread(&rollout.file) {
+                Ok(thread) => thread.is_some_and(|thread| self.folder_of(&thread).is_some()),
+                Err(_) => true,
+            })
+            .collect();
+        let left_out = not_looked_at + own.len().saturating_sub(MAX_LISTED) as u64;
+        own.truncate(MAX_LISTED);
         let mut listed = Listed { sessions: Vec::new(), passed_over: 0, left_out };
-        for (thread, rollout) in latest {
+        for (thread, rollout) in own {
             match self.read(thread, rollout, &rollouts) {
                 Ok(transcript) => listed.sessions.extend(transcript.map(|transcript| transcript.summary)),
                 Err(error) => {
@@ -99,6 +114,12 @@ impl CodexThreads {
         rollouts
     }
 
+    /// The folder of a thread below the project. Nothing for a thread of another project, or of a sub-agent.
+    fn folder_of<'a>(&self, thread: &'a RolloutThread) -> Option<&'a Path> {
+        let folder = thread.folder.as_deref().filter(|_| !thread.is_subagent)?;
+        Path::new(folder).strip_prefix(&self.root).ok()
+    }
+
     /// The thread, if it is one of this project and anything was said in it.
     fn read(
         &self,
@@ -106,11 +127,13 @@ impl CodexThreads {
         rollout: &Rollout,
         all: &BTreeMap<String, Rollout>,
     ) -> Result<Option<Transcript>, TranscriptError> {
-        let mut read = Reading::default();
-        let Some(thread) = read.take(&rollout.file, u64::MAX)? else { return Ok(None) };
-        let folder = thread.folder.as_deref().and_then(|folder| Path::new(folder).strip_prefix(&self.root).ok());
-        let Some(folder) = folder.filter(|_| !thread.is_subagent && thread.id == id) else { return Ok(None) };
+        let unreadable = |source| TranscriptError::Unreadable { file: rollout.file.clone(), source };
+        // A thread of another project is not read any further.
+        let Some(thread) = first_thread(&rollout.file).map_err(unreadable)? else { return Ok(None) };
+        let Some(folder) = self.folder_of(&thread).filter(|_| thread.id == id) else { return Ok(None) };
         let folder = folder.to_str().filter(|folder| !folder.is_empty()).map(str::to_owned);
+        let mut read = Reading::default();
+        read.take(&rollout.file, u64::MAX)?;
         // What a fork has inherited is in the files of others, and comes before its own.
         let mut base = thread.base;
         for _ in 0..MAX_BASES {
@@ -132,6 +155,16 @@ impl CodexThreads {
             Summary { session: id.to_owned(), folder, written: rollout.written, messages, first_prompt, unread };
         Ok(Some(Transcript { summary, files, path, said }))
     }
+}
+
+/// The thread that a rollout is of, by its first line.
+fn first_thread(file: &Path) -> io::Result<Option<RolloutThread>> {
+    let mut line = Vec::new();
+    BufReader::new(no_links::open(file)?.take(MAX_FIRST_LINE_BYTES)).read_until(b'\n', &mut line)?;
+    Ok(match parse(&String::from_utf8_lossy(&line)) {
+        Ok(RolloutLine::Thread(thread)) => Some(thread),
+        Ok(RolloutLine::Said { .. } | RolloutLine::Other) | Err(_) => None,
+    })
 }
 
 /// What is known of a thread's files after they were read once.
@@ -202,4 +235,56 @@ fn rollout(file: PathBuf) -> Option<(String, Rollout)> {
     let since = fs::metadata(&file).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     let written = Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
     Some((id, Rollout { file, written }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    /// The rollout of a thread that worked in `folder`, with one message.
+    fn written(sessions: &Path, number: usize, folder: &str) -> PathBuf {
+        let id = format!("01a1ef21-0fd7-7473-ab0a-{number:012}");
+        let file = sessions.join(format!("rollout-2026-11-18T12-00-00-{id}.jsonl"));
+        let meta =
+            serde_json::json!({ "type": "session_meta", "payload": { "id": id, "cwd": folder, "source": "cli" } });
+        let item =
+            serde_json::json!({ "type": "UserMessage", "id": "i", "content": [{ "type": "text", "text": "hello" }] });
+        let payload = serde_json::json!({ "type": "item_completed", "item": item });
+        let said = serde_json::json!({ "type": "event_msg", "ordinal": 1, "payload": payload });
+        fs::write(&file, format!("{meta}\n{said}\n")).unwrap();
+        file
+    }
+
+    #[test]
+    fn threads_of_other_projects_do_not_hide_those_of_this_one() {
+        let home = tempfile::tempdir().unwrap();
+        let sessions = home.path().join("sessions");
+        fs::create_dir(&sessions).unwrap();
+        let old = written(&sessions, 0, "/project/inner");
+        let past = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
+        fs::File::options().write(true).open(old).unwrap().set_modified(past).unwrap();
+        for number in 1..=MAX_LISTED {
+            written(&sessions, number, "/elsewhere");
+        }
+        let environment = BTreeMap::from([("CODEX_HOME".to_owned(), home.path().display().to_string())]);
+        let listed = CodexThreads::new(Path::new("/project"), &environment).list();
+        let folders: Vec<_> = listed.sessions.iter().map(|session| session.folder.as_deref()).collect();
+        assert_eq!((folders, listed.left_out, listed.passed_over), (vec![Some("inner")], 0, 0));
+    }
+
+    #[test]
+    fn of_a_thread_of_another_project_only_the_first_line_is_read() {
+        let home = tempfile::tempdir().unwrap();
+        let sessions = home.path().join("sessions");
+        fs::create_dir(&sessions).unwrap();
+        let file = written(&sessions, 1, "/elsewhere");
+        // A file that is too large to be read would be passed over.
+        let mut file = fs::File::options().append(true).open(file).unwrap();
+        file.write_all(b"{}\n").unwrap();
+        file.set_len(MAX_TRANSCRIPT_BYTES + 1).unwrap();
+        let environment = BTreeMap::from([("CODEX_HOME".to_owned(), home.path().display().to_string())]);
+        let listed = CodexThreads::new(Path::new("/project"), &environment).list();
+        assert_eq!((listed.sessions.len(), listed.passed_over), (0, 0));
+    }
 }
