@@ -12,6 +12,7 @@
 mod sandbox;
 
 use super::registry::{BuiltIn, ProgramEntry};
+use super::version::Version;
 use super::{Harness, Invocation, Login, ReaderStart, Start, ToolServer, clean};
 use crate::config::Config;
 use crate::own_environment;
@@ -65,7 +66,8 @@ pub(super) const BUILT_IN: BuiltIn = BuiltIn {
     name: "codex",
     program: Some(ProgramEntry {
         of: |runs| &runs.codex_path,
-        oldest: None,
+        // Permission profiles are younger than the rest of what we use.
+        oldest: Some(Version::new(0, 166, 0)),
         install: "install it, or name it by `codex_path`, to run agents with it",
         upgrade: "`npm install -g @openai/codex` installs the newest",
     }),

@@ -149,6 +149,8 @@ mod tests {
         for says in ["2.1.112 (Claude Code)", "2.1.325", "no version", ""] {
             assert_eq!(too_old("claude", &program("new", says)), None, "{says}");
         }
+        assert!(too_old("codex", &program("codex-old", "codex-cli 0.150.0")).is_some());
+        assert_eq!(too_old("codex", &program("codex-new", "codex-cli 0.166.0")), None);
         assert_eq!(too_old("scripted", &program("any", "0.1.0")), None);
     }
 

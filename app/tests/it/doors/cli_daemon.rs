@@ -338,7 +338,7 @@ fn the_doctor_refuses_a_cli_that_is_too_old() {
 #[test]
 fn the_doctor_says_whether_the_agent_programs_are_logged_in() {
     let grounds = Grounds::with("codex_path = './codex'");
-    for (name, words) in [("claude", "2.1.325 (Claude Code)"), ("codex", "codex-cli 0.150.0")] {
+    for (name, words) in [("claude", "2.1.325 (Claude Code)"), ("codex", "codex-cli 0.166.0")] {
         let program = grounds.path().join(name);
         std::fs::write(&program, format!("#!/bin/sh\necho '{words}'\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
