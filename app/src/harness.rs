@@ -36,6 +36,9 @@ pub trait Harness: Send + Sync + fmt::Debug {
 
     fn capabilities(&self) -> Capabilities;
 
+    /// What the program says about the tokens and the money that it uses, in words.
+    fn usage_report(&self) -> &'static str;
+
     /// What to start for an attempt.
     fn command(&self, start: &Start<'_>) -> Invocation;
 
@@ -196,7 +199,8 @@ pub fn abilities(capabilities: Capabilities) -> String {
         interrupts,
         stays_open,
         asks_permission,
-        reports_cost,
+        // Said by `usage_report`: what a program that speaks ACP reports is known when it does.
+        reports_cost: _,
         one_at_a_time,
         resumes,
         // A message says it instead.
@@ -214,7 +218,6 @@ pub fn abilities(capabilities: Capabilities) -> String {
         ("go on with a session", resumes),
         ("copy a session", forks),
         ("ask for permission", asks_permission),
-        ("report costs", reports_cost),
     ];
     let words = |wanted: bool| {
         let words: Vec<&str> = all.iter().filter(|(_, can)| *can == wanted).map(|(word, _)| *word).collect();

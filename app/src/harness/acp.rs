@@ -131,6 +131,10 @@ impl Harness for Acp {
         }
     }
 
+    fn usage_report(&self) -> &'static str {
+        "tokens and costs count as far as it reports them; tokens without a cost are priced by the table of prices"
+    }
+
     fn command(&self, start: &Start<'_>) -> Invocation {
         let (first_lines, answers_awaited) = first_lines(start);
         Invocation {

@@ -123,6 +123,10 @@ impl Harness for Claude {
         CAPABILITIES
     }
 
+    fn usage_report(&self) -> &'static str {
+        "reports the tokens of each request and the cost of each turn"
+    }
+
     fn command(&self, start: &Start<'_>) -> Invocation {
         let mut args = conversation(start);
         args.extend(self.strict.then(|| "--strict-mcp-config".to_owned()));

@@ -121,6 +121,10 @@ impl Harness for Codex {
         }
     }
 
+    fn usage_report(&self) -> &'static str {
+        "reports the tokens of each request; costs are computed by the table of prices"
+    }
+
     fn command(&self, start: &Start<'_>) -> Invocation {
         let mut args = vec!["app-server".to_owned()];
         args.extend(DISABLED.iter().flat_map(|feature| ["--disable".to_owned(), (*feature).to_owned()]));

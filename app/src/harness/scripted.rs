@@ -59,6 +59,10 @@ impl Harness for Scripted {
         CAPABILITIES
     }
 
+    fn usage_report(&self) -> &'static str {
+        "reports the tokens and the cost of each turn"
+    }
+
     fn command(&self, start: &Start<'_>) -> Invocation {
         let mut args = vec!["agent-sim".to_owned()];
         args.extend(conversation(start));

@@ -34,7 +34,7 @@ fn of_built_in(context: &Context, config: &Config, entry: BuiltIn, program: Prog
         Login::Found(login) => (Grade::Good, login),
         Login::Missing(advice) => (Grade::Note, advice),
     };
-    Finding { about, verdict, what: described(context, &file, login, harness.capabilities()) }
+    Finding { about, verdict, what: described(context, &file, login, harness.as_ref(), harness.capabilities()) }
 }
 
 /// One finding for each agent that is here or that the project names, and one for the known ones that are not here.
@@ -61,7 +61,7 @@ fn of_acp(context: &Context, name: &str, file: &Path, acp: &Acp) -> Finding {
     let (Login::Found(login) | Login::Missing(login)) = acp.login();
     let capabilities = acp.capabilities();
     if !is_trusted(context) {
-        let what = format!("{name}: {}", described(context, file, login, capabilities));
+        let what = format!("{name}: {}", described(context, file, login, acp, capabilities));
         return Finding { about, verdict: Grade::Good, what };
     }
     match acp.asked(file, context.project.root()) {
@@ -70,7 +70,7 @@ fn of_acp(context: &Context, name: &str, file: &Path, acp: &Acp) -> Finding {
             Finding { about, verdict: Grade::Note, what }
         }
         Some(Ok(declared)) => {
-            let what = format!("{name}: {}", described(context, file, login, capabilities.with(declared)));
+            let what = format!("{name}: {}", described(context, file, login, acp, capabilities.with(declared)));
             Finding { about, verdict: Grade::Good, what }
         }
         None => {
@@ -90,13 +90,13 @@ fn find(context: &Context, program: &Path) -> Option<PathBuf> {
 }
 
 /// A program in one line.
-fn described(context: &Context, file: &Path, login: &str, capabilities: Capabilities) -> String {
+fn described(context: &Context, file: &Path, login: &str, harness: &dyn Harness, can: Capabilities) -> String {
     // What a project names is not run before the user trusts it.
     let version = match is_trusted(context) {
         true => version::said(file).map_or_else(|| "it does not say its version".to_owned(), |said| printable(&said)),
         false => "not asked for its version before you trust the project".to_owned(),
     };
-    format!("{}, {version}; {login}; {}", file.display(), abilities(capabilities))
+    format!("{}, {version}; {login}; {}; {}", file.display(), abilities(can), harness.usage_report())
 }
 
 fn is_trusted(context: &Context) -> bool {
