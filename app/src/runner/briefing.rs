@@ -155,6 +155,25 @@ mod tests {
         assert!(told.ends_with("</history>\n\nsecond"), "{told}");
     }
 
+    /// Another program has other tools, so calls are told as text.
+    #[test]
+    fn calls_of_tools_and_their_results_are_told_as_text() {
+        let history = [
+            said(MessageKind::User, "look"),
+            said(MessageKind::ToolCall, r#"{"id":"t1","name":"Bash","input":{"command":"ls <a>"}}"#),
+            said(MessageKind::ToolResult, r#"{"id":"t1","content":"a & b"}"#),
+            said(MessageKind::Assistant, "there are two"),
+            said(MessageKind::User, "go on"),
+        ];
+        let told = briefing(&history);
+        let lines: Vec<&str> = told.lines().filter(|line| line.contains("tool_")).collect();
+        let [call, result] = lines[..] else { panic!("{told}") };
+        assert!(call.starts_with("<tool_call>") && call.ends_with("</tool_call>"), "{call}");
+        assert!(call.contains("Bash") && call.contains("ls &lt;a&gt;"), "{call}");
+        assert!(result.starts_with("<tool_result>") && result.contains("a &amp; b"), "{result}");
+        assert!(told.ends_with("\ngo on"), "{told}");
+    }
+
     #[test]
     fn of_a_long_history_the_newest_is_kept_and_the_cut_is_announced() {
         let long = "ä".repeat(20_000);

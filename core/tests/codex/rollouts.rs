@@ -2,6 +2,7 @@
 
 use hatchery_core::MessageKind;
 use hatchery_core::codex::rollout::{RolloutLine, RolloutThread, parse};
+use proptest::prelude::*;
 use std::fs;
 use std::path::PathBuf;
 
@@ -10,8 +11,16 @@ fn folder() -> PathBuf {
 }
 
 fn lines(name: &str) -> Vec<RolloutLine> {
+    recorded(name).iter().map(|line| parse(line).unwrap()).collect()
+}
+
+fn recorded(name: &str) -> Vec<String> {
     let text = fs::read_to_string(folder().join(name)).unwrap();
-    text.split('\n').filter(|line| !line.is_empty()).map(|line| parse(line).unwrap()).collect()
+    text.split('\n').filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+fn names() -> Vec<String> {
+    fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 fn thread(name: &str) -> RolloutThread {
@@ -32,8 +41,7 @@ fn said(name: &str) -> Vec<(MessageKind, String)> {
 
 #[test]
 fn every_rollout_names_its_thread_and_says_something() {
-    for entry in fs::read_dir(folder()).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
+    for name in names() {
         assert!(!thread(&name).id.is_empty(), "{name}");
         assert!(!said(&name).is_empty(), "{name}");
     }
@@ -60,4 +68,25 @@ fn a_fork_names_what_it_has_inherited() {
     assert_eq!(fork.base, Some((parent.id, 61)));
     assert!(parent.base.is_none() && !parent.is_subagent);
     assert_eq!(fork.folder.as_deref(), Some("/home/dev/project"));
+}
+
+proptest! {
+    /// Cut anywhere, with a byte changed anywhere: a line is read or refused, but never brings the reader down.
+    #[test]
+    fn no_line_brings_the_reader_down(
+        line in prop::sample::select(names().iter().flat_map(|name| recorded(name)).collect::<Vec<_>>()),
+        at in any::<prop::sample::Index>(),
+        byte: u8,
+        cut: bool,
+    ) {
+        let mut bytes = line.into_bytes();
+        let at = at.index(bytes.len());
+        if cut {
+            bytes.truncate(at);
+        } else {
+            bytes[at] = byte;
+        }
+        let read = parse(&String::from_utf8_lossy(&bytes));
+        prop_assert!(!cut || at == 0 || read.is_err(), "half a line was taken for a whole one");
+    }
 }
