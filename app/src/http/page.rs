@@ -112,6 +112,11 @@ fn kind(path: &str) -> &'static str {
 
 fn fallback_document() -> String {
     let why = Built::get(MISSING).map_or_else(String::new, |file| String::from_utf8_lossy(&file.data).into_owned());
+    without_page(&why)
+}
+
+/// What a program without its page shows: what works all the same, how to get the page, and what the build said.
+fn without_page(why: &str) -> String {
     let why: String = why.chars().flat_map(escaped).collect();
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>Hatchery</title>\
@@ -142,6 +147,15 @@ mod tests {
         for path in ["/", "/api/agents", "/questsx", "/assets/x.js", "/etc/passwd"] {
             assert!(!is_view(path), "{path}");
         }
+    }
+
+    #[test]
+    fn without_its_page_the_program_says_how_to_get_it() {
+        let shown = without_page("npm: <not found>");
+        assert!(shown.contains("This Hatchery was built without its page"), "{shown}");
+        assert!(shown.contains("install Node.js 20.19 or newer and build again"), "{shown}");
+        assert!(shown.contains("<code>touch app/build.rs &amp;&amp; cargo build --release</code>"), "{shown}");
+        assert!(shown.contains("<pre>npm: &lt;not found&gt;</pre>"), "{shown}");
     }
 
     #[test]
