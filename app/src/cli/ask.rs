@@ -120,7 +120,9 @@ fn line(question: &QuestionView, ids: &ShortIds, now: Timestamp) -> String {
     let age = paint(DIM, clock::age(question.asked, now));
     // All of a text that has several lines stands below its number.
     let text = printable(&question.whole()).replace('\n', "\n        ");
-    format!("{:>6}  {}{name}{quest}  {age}\n        {text}", question.id, ids.short(question.agent))
+    let choices: String =
+        question.takes.choices.iter().map(|choice| format!("\n        - {}", printable(choice))).collect();
+    format!("{:>6}  {}{name}{quest}  {age}\n        {text}{choices}", question.id, ids.short(question.agent))
 }
 
 #[cfg(test)]
@@ -132,10 +134,11 @@ mod tests {
         let asked = serde_json::json!({
             "id": 7, "agent": "AAAAAAAAAAAAAAAAAAAAAA", "name": "a\u{7}", "about": { "budget": { "of": null } },
             "text": "How\u{1b}[2J wide?\nIn feet.", "asked": 0,
+            "takes": { "words": [], "amount": false, "ward": false, "text": true, "choices": ["Ten", "Twelve\u{1b}[2J"] },
         });
         let asked = [serde_json::from_value(asked).unwrap()];
         let told = line(&asked[0], &short_ids(&asked), Timestamp(0));
         assert!(!told.contains("\u{1b}[2J") && !told.contains('\u{7}'), "{told:?}");
-        assert!(told.contains("wide?\n        In feet."), "{told:?}");
+        assert!(told.contains("wide?\n        In feet.\n        - Ten\n        - Twelve"), "{told:?}");
     }
 }

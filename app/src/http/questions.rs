@@ -6,7 +6,7 @@ use super::once::{CallerId, Once};
 use super::{Accepted, Api};
 use axum::Json;
 use axum::extract::State;
-use hatchery_core::ask::{About, Question, Takes};
+use hatchery_core::ask::{About, Question, StepTrouble, Takes};
 use hatchery_core::permission::{Access, PermissionRequest, PermissionRule};
 use hatchery_core::quest::{Signal, StepId};
 use hatchery_core::usage::{Money, Usage};
@@ -74,6 +74,9 @@ pub struct TakesView {
     pub reason: bool,
     /// Any other text, which the agent receives.
     pub text: bool,
+    /// Answers that the agent itself offers; it receives the one that is chosen.
+    #[serde(default)]
+    pub choices: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -185,12 +188,13 @@ impl QuestionView {
 impl From<Takes> for TakesView {
     fn from(takes: Takes) -> Self {
         let Takes { words, amount, ward, reason, text } = takes;
-        Self { words: words.iter().map(|word| (*word).to_owned()).collect(), amount, ward, reason, text }
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Self { words, amount, ward, reason, text, choices: Vec::new() }
     }
 }
 
 fn view(world: &World, id: EventId, question: &Question) -> QuestionView {
-    let (text, context) = apart(world, question);
+    let Parts { text, context, choices } = apart(world, question);
     QuestionView {
         id,
         agent: question.agent,
@@ -204,7 +208,7 @@ fn view(world: &World, id: EventId, question: &Question) -> QuestionView {
         text,
         context,
         permission: permission(world, id, question),
-        takes: question.about.takes().into(),
+        takes: TakesView { choices, ..question.about.takes().into() },
         asked: question.asked,
     }
 }
@@ -224,20 +228,30 @@ fn permission(world: &World, id: EventId, question: &Question) -> Option<Permiss
     })
 }
 
-/// The question that an agent asked by its signal, and the context that it gave. The text of the question has both.
-fn apart(world: &World, question: &Question) -> (String, Option<String>) {
-    let signal = || {
+/// A question, and what the agent that asked it by its signal said apart from it.
+struct Parts {
+    text: String,
+    context: Option<String>,
+    choices: Vec<String>,
+}
+
+/// The text of a question has the question and the context of the signal; the choices are in the signal alone.
+fn apart(world: &World, question: &Question) -> Parts {
+    let whole = Parts { text: question.text.clone(), context: None, choices: Vec::new() };
+    let About::Step { trouble: StepTrouble::Input, .. } = question.about else { return whole };
+    let given = || {
         let assignment = world.assignment(question.agent)?;
         let step = world.quest(assignment.quest)?.step(&assignment.step)?;
-        match &step.signals.last()?.signal {
-            Signal::NeedsUserInput { question, context } => Some((question.clone(), context.clone())),
-            _ => None,
-        }
+        step.signals.iter().rev().find(|given| given.agent == question.agent)
     };
-    let whole = |(asked, context): &(String, String)| question.text == format!("{asked}\n\n{context}");
-    match signal().filter(whole) {
-        Some((asked, context)) => (asked, Some(context)),
-        None => (question.text.clone(), None),
+    let Some(Signal::NeedsUserInput { question: asked, context, choices }) = given().map(|given| &given.signal) else {
+        return whole;
+    };
+    let choices = choices.clone();
+    match question.text == format!("{asked}\n\n{context}") {
+        true => Parts { text: asked.clone(), context: Some(context.clone()), choices },
+        // There is no context, or the texts were too long to be kept at hand.
+        false => Parts { choices, ..whole },
     }
 }
 

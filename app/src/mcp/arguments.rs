@@ -201,6 +201,10 @@ pub struct SignalBack {
     pub question: Option<String>,
     /// For `needs-user-input` and `needs-role-followup`: what the user or the other role must know to answer or act.
     pub context: Option<String>,
+    /// For `needs-user-input`: up to 6 short answers to choose from, one line each. The user may also answer in other words.
+    #[serde(default, deserialize_with = "strict::list::<_, _, 0, 6>", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 6))]
+    pub choices: Vec<String>,
     /// For `needs-role-followup`: the role that must act first.
     pub target_role: Option<String>,
     /// For `needs-role-followup`: why it must act.

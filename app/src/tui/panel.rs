@@ -173,6 +173,7 @@ pub fn choices(model: &Model, question: &QuestionView) -> Vec<Choice> {
         };
         choices.push(word(&label, known));
     }
+    choices.extend(takes.choices.iter().map(|offered| word(offered, offered)));
     if let (Some(StepTrouble::Approval), About::Step { quest, .. }) = (trouble, question.about) {
         choices.push(Choice { label: "Read plan".to_owned(), answer: Answer::ReadPlan(quest) });
     }

@@ -134,14 +134,20 @@ fn what_a_ward_said_can_be_read_in_parts() {
 #[test]
 fn a_question_says_where_it_is_from_and_what_it_takes() {
     let shop = Workshop::with(SHORT, Vec::new());
-    let asks = signal("needs-user-input", json!({ "question": "Stone or wood?", "context": "Both are there." }));
+    let asked = json!({ "question": "Stone or wood?", "context": "Both are there.", "choices": ["Stone", "Wood"] });
+    let asks = signal("needs-user-input", asked);
     let book = shop.playbook().play("a.codeweaver", &[asks]);
     let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
     let (id, _) = shop.asked(&quest, 1);
     let list = shop.door().get("/api/questions").json();
     let asked = list["questions"].as_array().unwrap().iter().find(|it| it["id"] == id).unwrap().clone();
     assert_eq!((&asked["quest"], &asked["step"]), (&json!(quest), &json!("a")), "{asked:#}");
-    assert_eq!(asked["takes"], json!({ "words": [], "amount": false, "reason": false, "ward": false, "text": true }));
+    let takes = json!({
+        "words": [], "amount": false, "reason": false, "ward": false, "text": true, "choices": ["Stone", "Wood"]
+    });
+    assert_eq!(asked["takes"], takes);
+    let told = shop.grounds.run(&["ask", "list"]).good();
+    assert!(told.contains("- Stone\n") && told.contains("- Wood\n"), "{told}");
     assert_eq!((&asked["text"], &asked["context"]), (&json!("Stone or wood?"), &json!("Both are there.")));
     let given = shop.step(&quest, "a")["signals"].clone();
     assert_eq!(given[0]["signal"]["needs-user-input"]["question"], "Stone or wood?", "{given:#}");

@@ -112,7 +112,7 @@ fn act_on_signal(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Sign
             );
             at.asks(StepProgress { continuations: 0, ..progress }, goes_on, agent, StepTrouble::Circle, text)
         }
-        Signal::NeedsUserInput { question, context } => {
+        Signal::NeedsUserInput { question, context, .. } => {
             let context = if context.is_empty() { String::new() } else { format!("\n\n{context}") };
             at.asks(progress, goes_on, agent, StepTrouble::Input, format!("{question}{context}"))
         }

@@ -13,6 +13,10 @@ use serde::{Deserialize, Serialize};
 pub const SIGNAL_TOOL: &str = "signal-back";
 /// The longest text of a signal, in bytes.
 pub const MAX_SIGNAL_BYTES: usize = 64 << 10;
+/// The most answers that an agent may offer to its question: they become buttons and numbers, which a person reads at a glance.
+pub const MAX_CHOICES: usize = 6;
+/// The longest of these answers, in characters: a button has one line.
+pub const MAX_CHOICE_CHARS: usize = 80;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -23,7 +27,13 @@ pub enum Signal {
     /// It ran out of room and left off.
     PartiallyComplete { progress: String, continuation_point: String },
     /// Only a person can say how to go on.
-    NeedsUserInput { question: String, context: String },
+    NeedsUserInput {
+        question: String,
+        context: String,
+        /// Answers that the agent offers. Any other answer is accepted, too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        choices: Vec<String>,
+    },
     /// Another role has to act first.
     NeedsRoleFollowup { target_role: String, reason: String, context: String, resume: bool },
 }
@@ -46,8 +56,8 @@ impl Signal {
             Self::PartiallyComplete { progress, continuation_point } => {
                 Self::PartiallyComplete { progress: cut(progress), continuation_point: cut(continuation_point) }
             }
-            Self::NeedsUserInput { question, context } => {
-                Self::NeedsUserInput { question: cut(question), context: cut(context) }
+            Self::NeedsUserInput { question, context, choices } => {
+                Self::NeedsUserInput { question: cut(question), context: cut(context), choices: choices.clone() }
             }
             Self::NeedsRoleFollowup { target_role, reason, context, resume } => Self::NeedsRoleFollowup {
                 target_role: target_role.clone(),
@@ -62,7 +72,7 @@ impl Signal {
         match self {
             Self::Complete { summary } => [summary, "", ""],
             Self::PartiallyComplete { progress, continuation_point } => [progress, continuation_point, ""],
-            Self::NeedsUserInput { question, context } => [question, context, ""],
+            Self::NeedsUserInput { question, context, .. } => [question, context, ""],
             Self::NeedsRoleFollowup { target_role, reason, context, .. } => [target_role, reason, context],
         }
     }
@@ -80,6 +90,7 @@ struct Flat {
     continuation_point: Option<String>,
     question: Option<String>,
     context: Option<String>,
+    choices: Option<Vec<String>>,
     target_role: Option<String>,
     reason: Option<String>,
     resume: Option<bool>,
@@ -104,6 +115,7 @@ impl Signal {
             SignalKind::NeedsUserInput => Self::NeedsUserInput {
                 question: needed("question", flat.question)?,
                 context: flat.context.unwrap_or_default(),
+                choices: flat.choices.unwrap_or_default(),
             },
             SignalKind::NeedsRoleFollowup => Self::NeedsRoleFollowup {
                 target_role: needed("targetRole", flat.target_role)?,
@@ -152,6 +164,9 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
             return Err(Refusal::MayNotCall { role: role.clone(), target, may: calls.join(", ") });
         }
     }
+    if let Signal::NeedsUserInput { choices, .. } = signal {
+        check_choices(choices).map_err(|why| Refusal::BadSignal { why })?;
+    }
     let bytes = signal.texts().iter().map(|text| text.len()).sum();
     if bytes > MAX_SIGNAL_BYTES {
         return Err(Refusal::SignalTooLong { bytes });
@@ -170,6 +185,29 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
         step: step.clone(),
         what: StepEvent::SignalGiven { of: run.attempt_id(agent), signal: signal.clone() },
     }])
+}
+
+/// Choices become buttons: a few short lines, each once.
+fn check_choices(choices: &[String]) -> Result<(), String> {
+    if choices.len() > MAX_CHOICES {
+        return Err(format!("{} choices are too many: offer at most {MAX_CHOICES}", choices.len()));
+    }
+    for (at, choice) in choices.iter().enumerate() {
+        let number = at + 1;
+        if choice.trim().is_empty() || choice.chars().any(char::is_control) {
+            return Err(format!("choice {number} is no line of text: write one line with something in it"));
+        }
+        let chars = choice.chars().count();
+        if chars > MAX_CHOICE_CHARS {
+            return Err(format!(
+                "choice {number} has {chars} characters: write at most {MAX_CHOICE_CHARS}, and put the rest into `context`"
+            ));
+        }
+        if choices[..at].contains(choice) {
+            return Err(format!("choice {number} is there twice: offer each choice once"));
+        }
+    }
+    Ok(())
 }
 
 /// The signal that an agent gave in its own stream, but that never reached us: its tools were killed before they could write it

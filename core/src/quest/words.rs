@@ -126,7 +126,7 @@ fn choices(role: &Role) -> String {
             "`partially-complete` (progress, continuationPoint) when your context runs out".to_owned()
         }
         SignalKind::NeedsUserInput => {
-            "`needs-user-input` (question, context) when only the user can decide how to continue".to_owned()
+            "`needs-user-input` (question, context, choices) when only the user can decide how to continue".to_owned()
         }
         SignalKind::NeedsRoleFollowup => format!(
             "`needs-role-followup` (targetRole: {}; reason, context, resume) when another role must act first",

@@ -239,7 +239,11 @@ fn signal() -> impl Strategy<Value = Signal> {
         text().prop_map(|summary| Signal::Complete { summary }),
         (text(), text())
             .prop_map(|(progress, continuation_point)| Signal::PartiallyComplete { progress, continuation_point }),
-        (text(), text()).prop_map(|(question, context)| Signal::NeedsUserInput { question, context }),
+        (text(), text(), vec(text(), 0..3)).prop_map(|(question, context, choices)| Signal::NeedsUserInput {
+            question,
+            context,
+            choices
+        }),
         (text(), text(), text(), any::<bool>()).prop_map(|(target_role, reason, context, resume)| {
             Signal::NeedsRoleFollowup { target_role, reason, context, resume }
         }),

@@ -204,7 +204,10 @@ impl Shell {
             SignalKind::PartiallyComplete => {
                 Signal::PartiallyComplete { progress: "half".into(), continuation_point: "there".into() }
             }
-            SignalKind::NeedsUserInput => Signal::NeedsUserInput { question: "which?".into(), context: String::new() },
+            SignalKind::NeedsUserInput => {
+                let choices = vec!["this".into(), "that".into()];
+                Signal::NeedsUserInput { question: "which?".into(), context: String::new(), choices }
+            }
             SignalKind::NeedsRoleFollowup => Signal::NeedsRoleFollowup {
                 resume: caller.is_some() || self.chance.one_in(2),
                 target_role: caller.or_else(|| self.chance.pick(&role.calls)).unwrap_or_else(|| "king".into()),
@@ -248,9 +251,9 @@ fn spoken(step: &StepId, signal: &Signal) -> Output {
         Signal::PartiallyComplete { progress, continuation_point } => serde_json::json!({
             "signal": "partially-complete", "progress": progress, "continuationPoint": continuation_point
         }),
-        Signal::NeedsUserInput { question, context } => {
-            serde_json::json!({ "signal": "needs-user-input", "question": question, "context": context })
-        }
+        Signal::NeedsUserInput { question, context, choices } => serde_json::json!({
+            "signal": "needs-user-input", "question": question, "context": context, "choices": choices
+        }),
         Signal::NeedsRoleFollowup { target_role, reason, context, resume } => serde_json::json!({
             "type": "needs-role-followup", "targetRole": target_role, "reason": reason, "context": context, "resume": resume
         }),

@@ -155,9 +155,21 @@ function shape(question: QuestionView): Shape {
           { words: "Another ward", field: "ward: COMMAND" },
         ],
       };
-    default:
-      return { words: first, context, open: true, choices: [conversation] };
+    default: {
+      const offered = offeredIn(question).map((choice) => ({ words: plain(choice), answer: choice, offered: true }));
+      return { words: first, context, open: true, choices: [...offered, conversation] };
+    }
   }
+}
+
+/** The answers that its agent offers. Of a question that came while the page watched, the signal is in the document of its quest. */
+function offeredIn(question: QuestionView): string[] {
+  const { about } = question;
+  if (question.takes?.choices?.length) return question.takes.choices;
+  if (typeof about !== "object" || !("step" in about) || about.step.trouble !== "input") return [];
+  const signals = store.quest(about.step.quest)?.steps.flatMap((step) => step.signals ?? []) ?? [];
+  const given = signals.findLast((it) => it.agent === question.agent)?.signal;
+  return given && "needs-user-input" in given ? (given["needs-user-input"].choices ?? []) : [];
 }
 
 /** What a tool would do, where, and what the answers with "always" would allow: all of it, because somebody decides on it. */

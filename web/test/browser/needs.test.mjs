@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { open, whole } from "./support/browser.mjs";
+import { smallQuest } from "./support/scene.mjs";
 import { browser, daemon, onEmptyProject } from "./support/stage.mjs";
 
 onEmptyProject();
@@ -86,5 +87,20 @@ test("a double click on Allow allows one request, and not the one below it", asy
   );
   await below.getByRole("button", { name: "Deny", exact: true }).click();
   await daemon.until((event) => event.type === "run_ended" && event.agent === second);
+  await whole(page, daemon);
+});
+
+test("an answer that the agent offers is given by its button, also when it is asked while the page watches", async () => {
+  const page = await open(browser, daemon);
+  const quest = await smallQuest(daemon, "A shelf", { parts: "asks" });
+  const ask = page.locator(".ask", { hasText: "Shall the shelves be of oak or of pine?" });
+  await ask.getByRole("button", { name: "Pine", exact: true }).waitFor({ timeout: 30_000 });
+  await page.reload();
+  await ask.getByRole("button", { name: "Oak", exact: true }).waitFor();
+  await ask.getByRole("button", { name: "Pine", exact: true }).click();
+  await page.getByText("You answered: Pine").waitFor();
+  await daemon.until((event) => event.type === "question_answered" && event.answer === "Pine");
+  await daemon.until((event) => event.type === "message_added" && event.content === "I know now.");
+  await daemon.post(`/api/quests/${quest}/abandon`).catch(() => {});
   await whole(page, daemon);
 });

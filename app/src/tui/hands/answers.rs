@@ -145,6 +145,21 @@ fn a_number_alone_chooses_an_answer_where_words_are_taken_too() {
     assert!(model.desk().field.is_empty());
 }
 
+/// What an agent offers has a number as well, before one's own words.
+#[test]
+fn a_number_chooses_an_answer_that_the_agent_offers() {
+    let mut model = at_ann();
+    let mut asked = question(101, "aaaa");
+    asked["about"] = json!({ "step": { "quest": id("qqqq"), "trouble": "input" } });
+    asked["takes"] =
+        json!({ "words": [], "amount": false, "ward": false, "text": true, "choices": ["Keep them", "Drop them"] });
+    update(&mut model, overview(101, vec![asked]));
+    write(&mut model, "2");
+    assert_eq!(crate::tui::words::enter_does(&model), "Enter answers #101: Drop them.");
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "Drop them" }))]);
+}
+
 /// The same while one reads, with the question chosen.
 #[test]
 fn a_number_on_a_question_that_is_chosen_chooses_an_answer() {

@@ -136,7 +136,7 @@ pub(super) fn question(
 
 pub(super) fn words(words: &[&str], text: bool) -> TakesView {
     let words = words.iter().map(|word| (*word).to_owned()).collect();
-    TakesView { words, amount: false, ward: false, reason: false, text }
+    TakesView { words, text, ..TakesView::default() }
 }
 
 /// Agents of the quest whose part is done, and their steps.

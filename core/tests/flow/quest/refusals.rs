@@ -169,7 +169,7 @@ fn of_signals() -> Vec<(Refusal, RefusalKind, &'static str)> {
     let mut play = begun(quest_spec(), &[]);
     let agent = play.start("requirements");
     let give = |step: &str, signal| Command::GiveSignal { agent, step: id(step), signal };
-    let long = Signal::NeedsUserInput { question: "x".repeat(1 << 17), context: String::new() };
+    let long = Signal::NeedsUserInput { question: "x".repeat(1 << 17), context: String::new(), choices: Vec::new() };
     let no_signal =
         Signal::read(&serde_json::json!({ "signal": "complete", "stepId": "a" })).expect_err("it is refused");
     let met = vec![

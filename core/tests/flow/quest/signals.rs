@@ -178,6 +178,38 @@ fn a_signal_is_one_flat_object_and_says_what_is_missing() {
     }
 }
 
+/// Choices become buttons, so they are few and short.
+#[test]
+fn an_agent_offers_a_few_short_answers_to_its_question() {
+    let mut it = smithy(quest_spec(), &[("a", &[])]);
+    let agent = it.start("a");
+    let given = |choices: serde_json::Value| {
+        let json = serde_json::json!({
+            "signal": "needs-user-input", "stepId": "a", "question": "Stone or wood?", "choices": choices
+        });
+        Signal::read(&json).expect("it can be read").1
+    };
+    let long = "x".repeat(81);
+    for (choices, why) in [
+        (serde_json::json!(["1", "2", "3", "4", "5", "6", "7"]), "7 choices are too many"),
+        (serde_json::json!(["Stone", " "]), "choice 2 is no line of text"),
+        (serde_json::json!(["Stone\nand wood"]), "choice 1 is no line of text"),
+        (serde_json::json!([long]), "choice 1 has 81 characters"),
+        (serde_json::json!(["Stone", "Stone"]), "choice 2 is there twice"),
+    ] {
+        let command = Command::GiveSignal { agent, step: id("a"), signal: given(choices) };
+        let refusal = it.clone().when(command).expect_err("it is refused");
+        assert!(refusal.to_string().contains(why), "{refusal}");
+    }
+    let signal = given(serde_json::json!(["Stone", "Wood"]));
+    let written = serde_json::to_value(&signal).expect("it can be written");
+    assert_eq!(written["needs-user-input"]["choices"], serde_json::json!(["Stone", "Wood"]));
+    it.signals(agent, "a", signal).expect("they are few and short");
+    // Without choices the signal is written as it always was.
+    let plain = serde_json::to_value(given(serde_json::json!([]))).expect("it can be written");
+    assert_eq!(plain, serde_json::json!({ "needs-user-input": { "question": "Stone or wood?", "context": "" } }));
+}
+
 #[test]
 fn signals_of_different_quests_do_not_meet() {
     let mut it = smithy(quest_spec(), &[("a", &[])]);

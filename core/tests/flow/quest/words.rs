@@ -124,7 +124,7 @@ pub fn complete() -> Signal {
 }
 
 pub fn asks(question: &str) -> Signal {
-    Signal::NeedsUserInput { question: question.into(), context: "the plan".into() }
+    Signal::NeedsUserInput { question: question.into(), context: "the plan".into(), choices: Vec::new() }
 }
 
 pub fn calls(target: &str, resume: bool) -> Signal {

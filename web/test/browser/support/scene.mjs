@@ -76,6 +76,7 @@ const PARTS = {
       question: "A delivery that has failed ten times: drop it, or keep it so that you can send it by hand?",
       context:
         "The table has room for both. Keeping costs one row for each failed delivery, and the admin page could list them. I would keep them.",
+      choices: ["Keep them", "Drop them"],
     }),
     "turn",
     text("I know now, and keep them."),
@@ -146,6 +147,7 @@ const WAYS = {
         stepId: "{{step}}",
         question: "Shall the shelves be of oak or of pine?",
         context: "Oak lasts longer. I would take oak.",
+        choices: ["Oak", "Pine"],
       }),
       "turn",
       text("I know now."),
