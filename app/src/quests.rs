@@ -140,8 +140,8 @@ pub struct ImportedQuest {
     pub quest_spec: QuestSpec,
     /// How far it had come.
     pub start: Start,
-    /// What is not as it was there.
-    pub warning: Option<String>,
+    /// What is not as it was there, and what the file brings along.
+    pub warnings: Vec<String>,
 }
 
 /// The spec and the progress of an exported quest. Asks git, so it may take a moment.
@@ -168,7 +168,17 @@ pub fn imported(
         None => repository.free_slug(&document.request, id.as_bytes()).context("git is in trouble"),
     };
     let isolation = isolate(project, slug, Some(isolation), "")?;
-    let warning = missing_work(project, &isolation, &document)?;
+    let foreign_ward = document.ward.as_ref().filter(|ward| {
+        let own = ward_of(project, usual, None, None);
+        own.is_none_or(|own| own.command != ward.command)
+    });
+    let ward_warning = foreign_ward.map(|ward| {
+        format!(
+            "The ward `{}` comes from the file and runs on this machine once the quest is run; `hatchery quest ward` changes it.",
+            ward.command
+        )
+    });
+    let warnings: Vec<String> = missing_work(project, &isolation, &document)?.into_iter().chain(ward_warning).collect();
     let briefed = usual.briefed(&trust::prompts(project, &usual.prompts)?);
     let mut table = document.table;
     for role in &mut table.roles {
@@ -178,6 +188,10 @@ pub fn imported(
             Report::new(Code::Usage, message).hint("describe it in `[[quests.roles]]` of hatchery.toml first")
         })?;
         role.prompt.clone_from(&known.prompt);
+        // The file may come from anybody: only the user of this project decides which program runs here and what it may do unasked.
+        role.permissions = known.permissions;
+        role.harness.clone_from(&known.harness);
+        role.model.clone_from(&known.model);
     }
     let quest_spec = QuestSpec {
         request: document.request,
@@ -205,7 +219,7 @@ pub fn imported(
     });
     let start =
         Start { hold: true, requirements: document.requirements.filter(|_| wanted), steps: steps.collect(), complete };
-    Ok(ImportedQuest { quest_spec, start, warning })
+    Ok(ImportedQuest { quest_spec, start, warnings })
 }
 
 /// What steps have done is on the quest's branch. Where that is missing, those that are complete have left nothing.

@@ -87,6 +87,9 @@ fn to_agent(context: &Context, args: &Args, agent: &str, called: &str, text: &st
     }
     asking(async {
         let accepted: serde_json::Value = ask_once(&context.project, &path, body).await?;
+        if let Some(warning) = accepted["warning"].as_str() {
+            say(format_args!("warning: {warning}"));
+        }
         let client = Client::visit(&context.project).await?;
         let events = accepted["events"].as_array().map(Vec::as_slice).unwrap_or_default();
         let message = events.iter().find(|event| event["type"] == "message_added");

@@ -1,10 +1,10 @@
 //! Quests over HTTP. A quest is named by its id, by its slug, or by the beginning of one of them.
 
 use super::error::{ApiError, Body, Path, Query};
+use super::run_defaults::RunDefaults;
 use super::{Accepted, Api};
 use crate::clock;
 use crate::config::Isolated;
-use crate::harness::Harnesses;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::quests;
 use crate::report::{Code, Report};
@@ -198,7 +198,7 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
         tokio::task::spawn_blocking(move || quests::quest_spec(&project, &settings, id, wish, spec, &program)).await;
     let quests::Chartered { quest_spec, warning } = chartered.map_err(Report::failed).flatten().map_err(unusable)?;
     players(&api, &quest_spec)?;
-    let warnings: Vec<String> = permissions(&quest_spec, &api.defaults.harnesses)?.into_iter().chain(warning).collect();
+    let warnings: Vec<String> = permissions(&quest_spec, &api.defaults)?.into_iter().chain(warning).collect();
     let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
     let start = hatchery_core::quest::Start { hold, steps, ..Default::default() };
     let command = Command::CreateQuest { quest: id, quest_spec: Box::new(quest_spec), budget, start };
@@ -231,8 +231,11 @@ pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result
     let imported =
         tokio::task::spawn_blocking(move || quests::imported(&project, &settings, id, document, keeps_branch, spec))
             .await;
-    let quests::ImportedQuest { quest_spec, start, warning } =
+    let quests::ImportedQuest { quest_spec, start, warnings } =
         imported.map_err(Report::failed).flatten().map_err(unusable)?;
+    players(&api, &quest_spec)?;
+    let warnings: Vec<String> = permissions(&quest_spec, &api.defaults)?.into_iter().chain(warnings).collect();
+    let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
     let command = Command::CreateQuest { quest: id, quest_spec: Box::new(quest_spec), budget, start };
     let records = api.handle.submit(command).await?;
     Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records).warning(warning.as_deref())))
@@ -321,7 +324,9 @@ pub async fn retry(
 }
 
 /// Whether the agents of a quest can work with their permissions, and what the user should know about these.
-fn permissions(quest_spec: &QuestSpec, harnesses: &Harnesses) -> Result<Option<String>, ApiError> {
+fn permissions(quest_spec: &QuestSpec, defaults: &RunDefaults) -> Result<Option<String>, ApiError> {
+    defaults.refuse_to_root(quest_spec)?;
+    let harnesses = &defaults.harnesses;
     let paths = &quest_spec.table.paths;
     let roles = paths.work.iter().chain(&paths.review).filter(|station| *station != roles::WARD);
     let of: BTreeMap<&str, PermissionPolicy> =
@@ -388,8 +393,12 @@ fn players(api: &Api, quest_spec: &QuestSpec) -> Result<(), ApiError> {
 /// Whether the agents of a quest can be started, if they are to be started here.
 async fn playable(api: &Api, quest: QuestId) -> Result<(), ApiError> {
     let world = api.handle.view();
-    match world.quest_spec(quest).map(|quest_spec| &quest_spec.spec) {
-        Some(spec) if spec.host == api.defaults.host => super::runs::playable(api, &spec.harness).await,
+    match world.quest_spec(quest) {
+        Some(quest_spec) if quest_spec.spec.host == api.defaults.host => {
+            super::runs::playable(api, &quest_spec.spec.harness).await?;
+            api.defaults.refuse_to_root(quest_spec)?;
+            players(api, quest_spec)
+        }
         Some(_) if api.defaults.store_is_private => Err(ApiError::new(
             StatusCode::CONFLICT,
             "quest_of_another_folder",

@@ -9,6 +9,9 @@ use crate::runner::RunnerContext;
 use crate::transcripts::Transcripts;
 use crate::worktree::{Preparation, WORKTREES};
 use axum::http::StatusCode;
+use hatchery_core::Refusal;
+use hatchery_core::permission::PermissionPolicy;
+use hatchery_core::quest::QuestSpec;
 use hatchery_core::run::{
     EarlierWork, HarnessSession, RunFacts, RunOptions, RunPurpose, RunSpec, UsualRun, choose_spec,
 };
@@ -72,6 +75,16 @@ impl RunDefaults {
         self.choose(EarlierWork { last, harness_session }, options, RunPurpose::QuestOrSeat)
     }
 
+    /// Refuses a quest of which a role may do everything unasked, if that is not possible here. A role may have its own permissions,
+    /// so those of the quest's runs say nothing about it.
+    pub(super) fn refuse_to_root(&self, quest_spec: &QuestSpec) -> Result<(), ApiError> {
+        let mut policies = quest_spec.table.roles.iter().map(|role| quest_spec.permissions(&role.name));
+        match self.is_root && !self.in_sandbox && policies.any(|policy| policy == PermissionPolicy::All) {
+            true => Err(bad_request(Refusal::RootWithoutSandbox)),
+            false => Ok(()),
+        }
+    }
+
     /// The spec of a run of an agent without a quest.
     pub(super) fn spec_of_run(
         &self,
@@ -100,8 +113,11 @@ impl RunDefaults {
             is_root: self.is_root,
             in_sandbox: self.in_sandbox,
         };
-        // The request itself is wrong, and not a state of the log.
-        choose_spec(options, earlier, usual, facts, purpose)
-            .map_err(|refusal| ApiError { status: StatusCode::BAD_REQUEST, ..refusal.into() })
+        choose_spec(options, earlier, usual, facts, purpose).map_err(bad_request)
     }
+}
+
+/// The request itself is wrong, and not a state of the log.
+fn bad_request(refusal: Refusal) -> ApiError {
+    ApiError { status: StatusCode::BAD_REQUEST, ..refusal.into() }
 }

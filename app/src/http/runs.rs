@@ -227,7 +227,7 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
     }
     let spec = api.defaults.spec_of_run(None, None, with)?;
     if spec.permissions == Some(PermissionPolicy::All) {
-        warnings.push("with the permissions `all`, the agent may run any command on this machine, unasked".to_owned());
+        warnings.push(ALL_UNASKED.to_owned());
     }
     let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
     playable(&api, &spec.harness).await?;
@@ -237,6 +237,9 @@ pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(Stat
     let records = api.handle.submit(Command::Fork { parent, at: None, birth }).await?;
     Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records).warning(warning.as_deref())))
 }
+
+/// The warning about an agent that asks for nothing.
+const ALL_UNASKED: &str = "with the permissions `all`, the agent may run any command on this machine, unasked";
 
 /// Whether the program of a harness is there and new enough. Asked before anything is recorded.
 pub(super) async fn playable(api: &Api, harness: &str) -> Result<(), ApiError> {
@@ -285,13 +288,19 @@ pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say
     }
     let harness_session = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
     let spec = api.defaults.spec_of_run(last_spec(&world, agent), harness_session, body.0.with)?;
-    match world.run(agent).filter(|run| run.is_open()) {
+    let warning = match world.run(agent).filter(|run| run.is_open()) {
         // A message to a process that runs starts none.
-        Some(run) => stays_where_it_is(agent, run, &spec)?,
-        None => playable(&api, &spec.harness).await?,
-    }
+        Some(run) => {
+            stays_where_it_is(agent, run, &spec)?;
+            None
+        }
+        None => {
+            playable(&api, &spec.harness).await?;
+            (spec.permissions == Some(PermissionPolicy::All)).then_some(ALL_UNASKED)
+        }
+    };
     let records = once.submit(&api, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await?;
-    Ok(Accepted::new(agent.to_string(), &records))
+    Ok(Accepted::new(agent.to_string(), &records).warning(warning))
 }
 
 /// Refuses to move an agent to another program or model in the middle of a run.

@@ -135,6 +135,41 @@ fn an_exported_quest_goes_on_elsewhere() {
     there.expect_nothing_left();
 }
 
+/// A file may come from anybody.
+#[test]
+fn an_imported_quest_has_the_permissions_and_programs_that_are_set_here() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let quest = shop.new_quest(&shop.playbook(), json!({ "hold": true, "steps": [step("a", &[])] }));
+    let mut export = shop.quest(&quest);
+    for role in export["table"]["roles"].as_array_mut().unwrap() {
+        role["permissions"] = json!("all");
+        role["harness"] = json!("claude");
+        role["model"] = json!("the-dearest");
+    }
+    export["ward"] = json!({ "command": "touch taken-over", "limit_ms": 60_000 });
+    let settings = format!("{SHORT}[quests.roles.codeweaver]\npermissions = 'edits'\n");
+    let there = Workshop::with(&settings, Vec::new());
+    let answer = there.door().post("/api/quests/import", &export);
+    assert_eq!(answer.status, 201, "{answer:?}");
+    let warning = answer.json()["warning"].as_str().unwrap_or_default().to_owned();
+    assert!(warning.contains("The ward `touch taken-over` comes from the file"), "{warning}");
+    let taken = there.quest(&answer.id());
+    for role in taken["table"]["roles"].as_array().unwrap() {
+        let permissions = if role["name"] == "codeweaver" { json!("edits") } else { Value::Null };
+        assert_eq!(
+            (&role["permissions"], &role["harness"], &role["model"]),
+            (&permissions, &Value::Null, &Value::Null)
+        );
+    }
+    // What is set here can make work impossible, and is asked before the quest is there.
+    let settings = format!("{SHORT}[quests.roles.codeweaver]\npermissions = 'none'\n");
+    let there = Workshop::with(&settings, Vec::new());
+    there.door().post("/api/quests/import", &export).refused(409, "cannot_work");
+    let settings = format!("{SHORT}[quests.roles.codeweaver]\nharness = 'nobody'\n");
+    let there = Workshop::with(&settings, Vec::new());
+    there.door().post("/api/quests/import", &export).refused(400, "no_such_harness");
+}
+
 /// What is complete has left its files on the quest's branch, which an export does not hold.
 #[test]
 fn whoever_takes_in_a_quest_without_its_branch_is_warned() {

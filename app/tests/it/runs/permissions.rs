@@ -129,6 +129,25 @@ fn root_may_not_allow_everything_outside_of_a_sandbox() {
     let body = json!({ "prompt": "x", "with": { "permissions": "all" } });
     let answer = shop.door().post("/api/runs", &body);
     answer.refused(400, "root_without_sandbox");
+    let settings = "harness = 'scripted'\nstop_grace_ms = 300\n[quests.roles.codeweaver]\npermissions = 'all'\n";
+    let shop = Workshop::with(settings, Vec::new());
+    let body = json!({ "request": "a bridge", "isolation": "none", "ward": "" });
+    shop.door().post("/api/quests", &body).refused(400, "root_without_sandbox");
+    assert_eq!(shop.door().get("/api/quests").json()["quests"], json!([]));
+}
+
+/// A message may start a run with other permissions than the run before it had.
+#[test]
+fn a_message_that_starts_a_run_without_questions_warns() {
+    let sandbox = vec![("IS_SANDBOX".to_owned(), "1".into())];
+    let shop = Workshop::with("harness = 'scripted'\nstop_grace_ms = 300\n", sandbox);
+    let agent = shop.run(&[json!({ "text": "one" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    let said = shop.grounds.run(&["say", &agent, "go on", "--permissions", "all", "--follow"]);
+    let warning = "warning: with the permissions `all`, the agent may run any command";
+    assert!(said.code == Some(0) && said.stderr.contains(warning), "{said:?}");
+    let said = shop.grounds.run(&["run", "--agent", &agent, "go on", "--permissions", "edits"]);
+    assert!(said.code == Some(0) && !said.stderr.contains("warning"), "{said:?}");
 }
 
 /// Between the request and the answer, and between the answer and its delivery.
