@@ -84,20 +84,22 @@ fn list_everywhere(context: &Context) -> Result<ExitCode, Report> {
     for (project, answer) in answers {
         let Some((_, answer)) = answer else { continue };
         let list: QuestionList = serde_json::from_value(answer).context("the answer cannot be read")?;
-        lists.push((project.root().display().to_string(), list.questions));
+        lists.push((project.root().display().to_string(), list));
     }
     if context.json {
         let json: Vec<_> = lists
             .iter()
-            .map(|(root, questions)| serde_json::json!({ "project": root, "questions": questions }))
+            .map(|(root, list)| serde_json::json!({ "project": root, "head": list.head, "questions": list.questions }))
             .collect();
-        print_json(&serde_json::json!({ "projects": json }))?;
+        // Each project has a log of its own, so the whole has no place in any.
+        print_json(&serde_json::json!({ "head": null, "projects": json }))?;
         return silent.map_or(Ok(ExitCode::SUCCESS), Err);
     }
-    if silent.is_none() && lists.iter().all(|(_, questions)| questions.is_empty()) {
+    if silent.is_none() && lists.iter().all(|(_, list)| list.questions.is_empty()) {
         say("nobody asks anything");
     }
-    for (root, questions) in lists.iter().filter(|(_, questions)| !questions.is_empty()) {
+    for (root, list) in lists.iter().filter(|(_, list)| !list.questions.is_empty()) {
+        let questions = &list.questions;
         print_line(&paint(STRONG, root))?;
         let ids = short_ids(questions);
         for question in questions {

@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let ends = asking(async {
+    let (head, ends) = asking(async {
         let waiting = wait(context, args);
         match args.timeout {
             None => waiting.await,
@@ -46,7 +46,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     match context.json {
         true => {
             let json = |waited: &Waited| serde_json::json!({ "agent": waited.id, "name": waited.name, "end": word(&waited.end) });
-            print_json(&serde_json::json!({ "agents": ends.iter().map(json).collect::<Vec<_>>() }))?;
+            print_json(&serde_json::json!({ "head": head, "agents": ends.iter().map(json).collect::<Vec<_>>() }))?;
         }
         false => ends.iter().try_for_each(|waited| {
             let name = waited.name.as_deref().map(|name| format!("  {}", printable(name))).unwrap_or_default();
@@ -65,11 +65,11 @@ struct Waited {
     end: Option<Cause>,
 }
 
-/// How the last run of each agent ended, in the order in which they were named.
-async fn wait(context: &Context, args: &Args) -> Result<Vec<Waited>, Report> {
+/// How the last run of each agent ended, in the order in which they were named, and the last event that this takes into account.
+async fn wait(context: &Context, args: &Args) -> Result<(u64, Vec<Waited>), Report> {
     let client = Client::visit(&context.project).await?;
     // The place in the log comes first: what ends after it is seen in the stream, what ended before is seen in the agents.
-    let head = client.get::<serde_json::Value>("/api/status").await?["head"].as_u64().unwrap_or_default();
+    let mut head = client.get::<serde_json::Value>("/api/status").await?["head"].as_u64().unwrap_or_default();
     let mut all: Vec<Waited> = Vec::new();
     let mut open = BTreeSet::new();
     for agent in &args.agents {
@@ -90,6 +90,7 @@ async fn wait(context: &Context, args: &Args) -> Result<Vec<Waited>, Report> {
     let mut following = Following::new(&context.project, client, head);
     while !open.is_empty() {
         let (_, record) = following.next().await?;
+        head = record.id.0;
         if let Event::Question { agent, what: QuestionEvent::Asked { .. } } = &record.event
             && let Some(waited) = all.iter().find(|waited| waited.id == *agent)
         {
@@ -101,7 +102,7 @@ async fn wait(context: &Context, args: &Args) -> Result<Vec<Waited>, Report> {
             all.iter_mut().filter(|waited| waited.id == of.agent).for_each(|waited| waited.end = Some(*cause));
         }
     }
-    Ok(all)
+    Ok((head, all))
 }
 
 /// An agent that asks does not end before it is answered. The user who waits for it should know.

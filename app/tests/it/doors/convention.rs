@@ -1,7 +1,7 @@
 //! One convention for JSON, in answers of the API and in what commands print: names in camelCase, a list in an object with `head`, money
 //! with dollars. What is exempt is named here: parts of events, and documents whose form other programs fix.
 
-use crate::support::quest::{SHORT, done, step, text};
+use crate::support::quest::{SHORT, done, step, text, write};
 use crate::support::workshop::Workshop;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -10,21 +10,12 @@ use std::collections::BTreeSet;
 const FIXED_ELSEWHERE: [&str; 3] = ["DialectEvent", "IdentityDocument", "BuildEventObject"];
 /// A command that changes the status takes the change as the log has it.
 const CHANGES: [&str; 2] = ["StatusChange", "IdeaChange"];
-/// The fields in which an answer has parts of events, as the log has them.
-const PARTS_OF_EVENTS: [&str; 12] = [
-    "events",
-    "messages",
-    "about",
-    "permission",
-    "evidence",
-    "signals",
-    "spec",
-    "ward",
-    "capabilities",
-    "item",
-    "history",
-    "parts",
-];
+/// The fields in which an answer has parts of events, as the log has them: 0060 names each.
+const PARTS_OF_EVENTS: [&str; 7] = ["events", "messages", "about", "permission", "signals", "ward", "history"];
+/// Numbers of tokens stand beside the money that they cost.
+const USAGE: [&str; 5] = ["cost", "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"];
+/// The fields that are money or usage, wherever they are.
+const SPENT: [&str; 5] = ["spent", "total", "limit", "budget", "cost"];
 
 fn is_convention(name: &str) -> bool {
     !name.contains(['_', '-']) && name.starts_with(|first: char| first.is_ascii_lowercase())
@@ -167,6 +158,16 @@ fn every_list_of_the_api_has_its_place_in_the_log() {
     assert!(lists > 10, "only {lists} lists");
 }
 
+/// Nothing, an amount, or an amount with its tokens.
+fn is_money(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) if fields.contains_key("cost") => USAGE.iter().all(|name| fields.contains_key(*name)),
+        Value::Object(fields) => fields.contains_key("dollars") && fields.contains_key("nanodollars"),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
+    }
+}
+
 /// Every amount of money says its dollars.
 fn check_printed(value: &Value, at: &str) {
     match value {
@@ -176,6 +177,9 @@ fn check_printed(value: &Value, at: &str) {
             }
             for (name, value) in fields {
                 assert!(is_convention(name), "{at}.{name}");
+                if SPENT.contains(&name.as_str()) {
+                    assert!(is_money(value), "{at}.{name} is {value}, which is neither money nor usage");
+                }
                 if !PARTS_OF_EVENTS.contains(&name.as_str()) {
                     check_printed(value, &format!("{at}.{name}"));
                 }
@@ -193,7 +197,7 @@ fn what_commands_print_as_json_keeps_to_it() {
     let cost = json!({ "cost": { "usd": 0.05, "input_tokens": 10 } });
     let agent = shop.run(&[cost.clone(), text("done")]);
     shop.end(&agent);
-    let book = shop.playbook().play("codeweaver", &[cost, done("built")]);
+    let book = shop.playbook().play("codeweaver", &[cost, write("bridge.txt", "wide"), done("built")]);
     let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "isolation": "worktree" }));
     shop.wait_quest(&quest, "quest_completed");
     let asks = shop.run(&[json!({ "ask": { "name": "Bash", "input": { "command": "make" } } })]);
@@ -203,8 +207,13 @@ fn what_commands_print_as_json_keeps_to_it() {
     shop.grounds.run(&["inbox", "add", "an idea"]).good();
     shop.grounds.run(&["budget", "5"]).good();
     // Lists first: each is an object with `head`.
-    let lists: [&[&str]; 15] = [
+    let lists: [&[&str]; 20] = [
         &["ps", "--all"],
+        &["ps", "--all", "--everywhere"],
+        &["tree", "--all"],
+        &["wait", &agent],
+        &["ask", "list", "--everywhere"],
+        &["adopt"],
         &["runs"],
         &["usage"],
         &["budget"],
@@ -224,9 +233,18 @@ fn what_commands_print_as_json_keeps_to_it() {
         let value = printed(&shop, command);
         assert!(value.as_object().is_some_and(|fields| fields.contains_key("head")), "{command:?}: {value}");
         check_printed(&value, &command.join(" "));
+        // Each project has its own place in its own log.
+        for project in value["projects"].as_array().into_iter().flatten().filter(|_| command.contains(&"--everywhere"))
+        {
+            assert!(project["head"].as_u64().is_some_and(|head| head > 0), "{command:?}: {project}");
+        }
     }
-    let others: [&[&str]; 9] = [
+    let others: [&[&str]; 13] = [
         &["status"],
+        &["mail", "wait", "--timeout", "0"],
+        &["run", "--detach", "hello"],
+        &["say", &agent, "hello"],
+        &["pr", &quest],
         &["why", &agent],
         &["quest", "show", &quest],
         &["diff", &quest],
@@ -241,6 +259,10 @@ fn what_commands_print_as_json_keeps_to_it() {
         assert!(value.is_object(), "{command:?}: {value}");
         check_printed(&value, &command.join(" "));
     }
+    // The file of a quest is what the API shows.
+    let file = shop.grounds.data().join("quests").join(&quest).join("quest.json");
+    let file = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    check_printed(&serde_json::from_str(&file).unwrap(), "quest.json");
     let refused = shop.grounds.run(&["--json", "why", "nobody"]);
     check_printed(&serde_json::from_str(&refused.stderr).unwrap(), "an error");
 }
