@@ -9,7 +9,7 @@ mod unable;
 
 pub use findings::findings;
 pub use guess::{Guess, guess};
-pub use unable::unable;
+pub use unable::{unable, untested};
 
 use crate::blocking::blocking;
 use crate::folder_watch::FolderWatcher;

@@ -104,7 +104,7 @@ pub struct TriedWard {
     /// Null if the quest has no ward.
     pub command: Option<String>,
     pub verdict: TrialVerdict,
-    /// Why it is broken, or its exit code.
+    /// Why it is broken, or its exit code. If it is green: that it has found no tests, and so checks nothing yet.
     pub why: Option<String>,
     /// The problems in its output.
     pub findings: Vec<String>,
@@ -241,7 +241,9 @@ async fn run(api: &Api, quest: QuestId, spec: &WardSpec, folder: PathBuf) -> std
     let said = ward.clone();
     let output = blocking(move || said.output()).await.unwrap_or_default();
     let (verdict, why) = match result {
-        WardResult::Green => (TrialVerdict::Green, None),
+        WardResult::Green => {
+            (TrialVerdict::Green, ward::untested(&output).map(|line| format!("it has found no tests ({line})")))
+        }
         WardResult::Red { code } => match ward::unable(&output) {
             Some(why) => (TrialVerdict::Broken, Some(why)),
             None => (TrialVerdict::Red, Some(format!("it ended with exit code {code}"))),

@@ -24,9 +24,19 @@ pub async fn may_begin(context: &Context, client: &Client, quest: &QuestDocument
     let id = quest.id.to_string();
     let tried: TriedWard = client.post(&quest_path(&id, "/try-ward"), &json!({})).await?;
     match tried.verdict {
-        TrialVerdict::None | TrialVerdict::Green => Ok(true),
+        TrialVerdict::None | TrialVerdict::Green => {
+            if let Some(why) = tried.why.as_ref().filter(|_| !context.json) {
+                let warning = paint(WARN, "warning:");
+                let why = printable(why);
+                say(format_args!(
+                    "{warning} the ward is green, but {why}: it accepts any work until the steps add tests"
+                ));
+            }
+            Ok(true)
+        }
         TrialVerdict::Red => {
             tell(&tried, &paint(WARN, "the ward is red before any work"));
+            tell_worktree(quest);
             say("steps can only be complete when it is green; begin if that is their task");
             match asked(context, "begin anyway? [y/N] ")? {
                 Some(answer) => Ok(answer),
@@ -38,16 +48,19 @@ pub async fn may_begin(context: &Context, client: &Client, quest: &QuestDocument
         }
         TrialVerdict::Broken => {
             tell(&tried, &paint(BAD, "the ward is broken, so no step could be complete"));
-            if quest.branch.is_some() {
-                say(
-                    "a worktree has only what git tracks: `setup` and `copy` in `[worktrees]` prepare it (docs/quests.md)",
-                );
-            }
+            tell_worktree(quest);
             say(format_args!(
                 "the quest is paused: `hatchery quest ward {id} COMMAND` changes the ward, then `hatchery quest run {id}` begins it"
             ));
             Ok(false)
         }
+    }
+}
+
+/// A ward that works in the user's checkout may miss files in a worktree, whatever it says about them.
+fn tell_worktree(quest: &QuestDocument) {
+    if quest.branch.is_some() {
+        say("a worktree has only what git tracks: `setup` and `copy` in `[worktrees]` prepare it (docs/quests.md)");
     }
 }
 

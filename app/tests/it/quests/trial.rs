@@ -67,12 +67,38 @@ fn a_ward_that_is_red_on_head_is_told_and_the_user_decides() {
     assert_eq!(ran.code, Some(5), "{ran:?}");
     assert!(ran.stderr.contains("the ward is red before any work"), "{}", ran.stderr);
     assert!(ran.stderr.contains("error: nothing is built"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("a worktree has only what git tracks: `setup` and `copy`"), "{}", ran.stderr);
     let quest = only_quest(&shop);
     let id = quest["id"].as_str().unwrap();
     assert_eq!((quest["state"].as_str(), agents(&shop)), (Some("paused"), 1));
     assert!(ran.stderr.contains(&format!("hatchery quest run --no-trial {id}")), "{}", ran.stderr);
     let shown = shop.grounds.run(&["quest", "run", "--no-trial", id]).good();
     assert!(shown.contains("the quest is complete"), "{shown}");
+}
+
+#[test]
+fn a_green_ward_without_tests_is_told_and_the_quest_begins() {
+    let shop = shop("");
+    let ran = shop.grounds.run(&new(&plan(&shop), "echo 'running 0 tests'"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("the ward is green, but it has found no tests (running 0 tests)"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_user_at_a_terminal_is_asked_whether_a_quest_with_a_red_ward_begins() {
+    let test = "a_user_at_a_terminal_is_asked_whether_a_quest_with_a_red_ward_begins";
+    for (key, answer) in [("n", "no"), ("y", "yes")] {
+        let shop = shop("");
+        let command = format!("quest new --run --ward 'test -e notes/a.md' --plan {} bridge", plan(&shop));
+        let Some(terminal) = Terminal::of_command(&shop.grounds, &command, test) else { return };
+        terminal.see("begin anyway? [y/N]");
+        assert_eq!((only_quest(&shop)["state"].as_str(), agents(&shop)), (Some("paused"), 1));
+        terminal.text(key);
+        terminal.keys(&["Enter"]);
+        terminal.see("LEFT");
+        let state = only_quest(&shop)["state"].as_str().unwrap().to_owned();
+        assert_eq!(state, if answer == "yes" { "complete" } else { "paused" });
+    }
 }
 
 #[test]
