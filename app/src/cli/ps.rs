@@ -60,17 +60,18 @@ fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
         let mut list: AgentList = serde_json::from_value(answer).context("the answer cannot be read")?;
         let ids = ShortIds::of(list.agents.iter().map(|agent| agent.id));
         let hidden = keep_shown(&mut list.agents, all);
-        lists.push((project.root().display().to_string(), list.agents, ids, hidden));
+        lists.push((project.root().display().to_string(), list, ids, hidden));
     }
     if context.json {
-        let json: Vec<_> =
-            lists.iter().map(|(root, agents, ..)| serde_json::json!({ "project": root, "agents": agents })).collect();
-        print_json(&serde_json::json!({ "projects": json }))?;
+        // Each project has a log of its own, so the whole has no place in any.
+        let of = |(root, list, ..): &(String, AgentList, _, _)| serde_json::json!({ "project": root, "head": list.head, "agents": list.agents });
+        let json: Vec<_> = lists.iter().map(of).collect();
+        print_json(&serde_json::json!({ "head": null, "projects": json }))?;
         return silent.map_or(Ok(ExitCode::SUCCESS), Err);
     }
-    for (root, agents, ids, hidden) in lists {
+    for (root, list, ids, hidden) in lists {
         print_line(&paint(STRONG, root))?;
-        show(&agents, &ids, hidden)?;
+        show(&list.agents, &ids, hidden)?;
     }
     silent.map_or(Ok(ExitCode::SUCCESS), Err)
 }
@@ -125,16 +126,21 @@ pub(super) fn state_word(agent: &AgentView) -> String {
     }
 }
 
-fn line(agent: &AgentView, ids: &ShortIds, now: Timestamp) -> String {
-    let state = state_word(agent);
-    let name: String = printable(agent.name.as_deref().unwrap_or("-")).chars().take(20).collect();
+/// What an agent does now, or the question that it waits with.
+pub(super) fn now_doing(agent: &AgentView) -> String {
     let doing = agent.doing.as_ref().filter(|_| agent.activity.has_run());
     let doing = doing.map(|doing| format!("{} {}", doing.tool.as_deref().unwrap_or_default(), doing.line));
     let doing: String = printable(doing.unwrap_or_default().trim()).chars().take(DOING_CHARS).collect();
-    let now_doing = match agent.question {
+    match agent.question {
         Some(question) => paint(BAD, format_args!("waits for you: hatchery ask answer {question} …")),
+        None if doing.is_empty() => doing,
         None => paint(DIM, doing),
-    };
+    }
+}
+
+fn line(agent: &AgentView, ids: &ShortIds, now: Timestamp) -> String {
+    let (state, now_doing) = (state_word(agent), now_doing(agent));
+    let name: String = printable(agent.name.as_deref().unwrap_or("-")).chars().take(20).collect();
     let active = clock::age(agent.last_active, now);
     let cost = agent.spent.cost.to_string();
     let (id, width) = (ids.short(agent.id), ids.width());

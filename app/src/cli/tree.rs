@@ -1,7 +1,7 @@
 //! `hatchery tree`
 
-use super::paint::{BAD, DIM, STRONG, paint};
-use super::ps::{is_shown, state_word};
+use super::paint::{DIM, STRONG, paint, printable};
+use super::ps::{is_shown, now_doing, state_word};
 use super::short_ids::ShortIds;
 use super::{Context, asking, counted, print_json, print_line, say};
 use crate::client::Client;
@@ -29,6 +29,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if !list.agents.is_empty() {
+        print_line(&paint(DIM, "NAME ID STATE · HISTORY · NOW"))?;
     }
     for line in drawn(&list.agents, &ids) {
         print_line(&line)?;
@@ -68,13 +71,12 @@ fn drawn(agents: &[AgentView], ids: &ShortIds) -> Vec<String> {
     let mut open: Vec<(&AgentView, String, &str, &str)> =
         below(None).iter().rev().map(|root| (*root, String::new(), "", "")).collect();
     while let Some((agent, indent, branch, trunk)) = open.pop() {
-        let name = agent.name.as_deref().unwrap_or("-");
+        let name = printable(agent.name.as_deref().unwrap_or("-"));
         let state = state_word(agent);
         let facts = paint(DIM, format_args!("{state} · {}", counted(agent.messages, "message")));
-        let waits =
-            agent.question.map(|question| paint(BAD, format_args!(" waits for you: hatchery ask answer {question} …")));
-        let (id, waits) = (ids.short(agent.id), waits.unwrap_or_default());
-        lines.push(format!("{indent}{branch}{} {id} {facts}{waits}", paint(STRONG, name)));
+        let (id, now) = (ids.short(agent.id), now_doing(agent));
+        let apart = if now.is_empty() { String::new() } else { paint(DIM, " · ") };
+        lines.push(format!("{indent}{branch}{} {id} {facts}{apart}{now}", paint(STRONG, name)));
         let indent = format!("{indent}{trunk}");
         let last = below(Some(agent.id)).len().saturating_sub(1);
         for (place, child) in below(Some(agent.id)).iter().enumerate().rev() {
