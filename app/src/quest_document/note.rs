@@ -3,6 +3,7 @@
 use crate::amounts::counted;
 use hatchery_core::Timestamp;
 use hatchery_core::quest::{Note, NoteKind};
+use hatchery_core::roles::titled;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -22,21 +23,23 @@ impl NoteDocument {
 
 fn words(kind: &NoteKind) -> String {
     match kind {
-        NoteKind::RoleNext { role } => format!("{role} is next"),
-        NoteKind::Continues { role } => format!("a fresh {role} goes on"),
-        NoteKind::Mends { role, findings } => format!("{role} mends {}", counted((*findings).into(), "finding")),
-        NoteKind::Reconciles { role, files } => {
-            format!("{role} resolves conflicts in {}", counted((*files).into(), "file"))
+        NoteKind::RoleNext { role } => format!("{} is next", titled(role)),
+        NoteKind::Continues { role } => format!("a fresh {} goes on", titled(role)),
+        NoteKind::Mends { role, findings } => {
+            format!("{} mends {}", titled(role), counted((*findings).into(), "finding"))
         }
-        NoteKind::Called { role, from } => format!("{from} asks for {role}"),
-        NoteKind::Resumes { role } => format!("{role} is to go on"),
+        NoteKind::Reconciles { role, files } => {
+            format!("{} resolves conflicts in {}", titled(role), counted((*files).into(), "file"))
+        }
+        NoteKind::Called { role, from } => format!("{} asks for {}", titled(from), titled(role)),
+        NoteKind::Resumes { role } => format!("{} is to go on", titled(role)),
         NoteKind::WardNext => "the ward is next".into(),
         NoteKind::MergeNext => "to be merged".into(),
-        NoteKind::Begun { role, agent } => format!("{role} begins ({agent})"),
-        NoteKind::Resumed { role, agent } => format!("{role} goes on ({agent})"),
+        NoteKind::Begun { role, agent } => format!("{} begins: {agent}", titled(role)),
+        NoteKind::Resumed { role, agent } => format!("{} goes on: {agent}", titled(role)),
         NoteKind::Forked { parent, agent } => format!("{parent} forks {agent}"),
-        NoteKind::Signalled { role, signal } => format!("{role} signals {signal}"),
-        NoteKind::SignalRefused { role, why } => format!("a signal of the {role} was refused: {why}"),
+        NoteKind::Signalled { role, signal } => format!("{} signals {signal}", titled(role)),
+        NoteKind::SignalRefused { role, why } => format!("a signal of the {} was refused: {why}", titled(role)),
         NoteKind::WardGreen => "the ward is green".into(),
         NoteKind::WardRed { findings } => format!("the ward is red: {}", counted((*findings).into(), "finding")),
         NoteKind::WardConflict { files } => {
@@ -49,7 +52,7 @@ fn words(kind: &NoteKind) -> String {
         NoteKind::MergeConflict { files } => format!("conflicts in {}", counted((*files).into(), "file")),
         NoteKind::MergeBroken { why } => format!("could not be merged: {why}"),
         NoteKind::Asks => "asks the human".into(),
-        NoteKind::Parked { role } => format!("{role} is parked"),
+        NoteKind::Parked { role } => format!("{} is parked", titled(role)),
         NoteKind::Failed { why } => format!("failed: {why}"),
         NoteKind::Completed => "complete".into(),
     }

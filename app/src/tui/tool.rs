@@ -3,6 +3,7 @@
 use super::text;
 use hatchery_core::Timestamp;
 use hatchery_core::quest::SIGNAL_TOOL;
+use hatchery_core::roles::titled;
 use serde_json::Value;
 
 /// An edit with more pairs of lines than this is shown as one change: an edit in sight is compared again for each frame.
@@ -103,7 +104,7 @@ impl Tool {
         let word = |name: &str| self.input[name].as_str();
         let signal = word("signal").or_else(|| word("type"))?;
         let said = ["summary", "progress", "question", "reason"].iter().find_map(|name| word(name)).unwrap_or_default();
-        let to = word("targetRole").map(|role| format!(" of the {role}")).unwrap_or_default();
+        let to = word("targetRole").map(|role| format!(" of the {}", titled(role))).unwrap_or_default();
         let line = said.lines().next().unwrap_or_default();
         Some(text::clean(&format!("{signal}{to}: {line}")).trim_end_matches(": ").to_owned())
     }
@@ -340,7 +341,7 @@ mod tests_of_tools {
             json!({ "signal": "complete", "stepId": "admin-page", "summary": "The page lists attempts.\nMore." });
         assert_eq!(signal(complete).as_deref(), Some("complete: The page lists attempts."));
         let followup = json!({ "signal": "needs-role-followup", "stepId": "x", "targetRole": "codeweaver", "reason": "It fails." });
-        assert_eq!(signal(followup).as_deref(), Some("needs-role-followup of the codeweaver: It fails."));
+        assert_eq!(signal(followup).as_deref(), Some("needs-role-followup of the codeweaver (implements): It fails."));
         assert_eq!(
             Tool::read(&json!({ "id": "1", "name": "Bash", "input": { "signal": "x" } }).to_string()).signal(),
             None

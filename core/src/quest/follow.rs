@@ -8,7 +8,7 @@ use crate::agent::{self, Lifecycle};
 use crate::ask::StepTrouble;
 use crate::event::{AgentEvent, StepEvent};
 use crate::outcome::Cause;
-use crate::roles::Phase;
+use crate::roles::{self, Phase};
 use crate::run::RunState;
 use crate::{AgentId, Event, World};
 
@@ -53,6 +53,7 @@ pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
 fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<Event> {
     let progress = at.progress();
     let goes_on = NextAction::Resume { agent, role: role.to_owned() };
+    let who = roles::duty(role).map_or_else(|| format!("{role} ({agent})"), |duty| format!("{role} ({duty}; {agent})"));
     let ending = at.world.past_runs(agent).last().map(|(_, past)| past.detail.clone()).unwrap_or_default();
     match cause {
         // Its context is full. A fresh agent continues from the folder.
@@ -63,10 +64,10 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
         // The same conversation would end in the same way: another try begins with a fresh agent.
         Cause::PromptTooLong | Cause::Refused | Cause::OutputTooLong => {
             let fresh = NextAction::Begin { role: role.to_owned(), brief: words::lost_hand(None) };
-            at.failed(format!("the {role} ({agent}) ended without a signal ({cause}): {ending}"), fresh)
+            at.failed(format!("the {who} ended without a signal ({cause}): {ending}"), fresh)
         }
         Cause::Crashed | Cause::LostWithMachine | Cause::Completed => {
-            at.failed(format!("the {role} ({agent}) ended without a signal: {ending}"), goes_on)
+            at.failed(format!("the {who} ended without a signal: {ending}"), goes_on)
         }
         Cause::UserEnded
         | Cause::Killed
@@ -81,7 +82,7 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
         | Cause::BadArguments
         | Cause::OverBudget => {
             let text = format!(
-                "The {role} ({agent}) of step `{}` ended before it was done: {} Answer `retry`, or something to say to it.",
+                "The {who} of step `{}` ended before it was done: {} Answer `retry`, or something to say to it.",
                 at.step_id,
                 words::sentence(&ending)
             );

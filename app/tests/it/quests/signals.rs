@@ -89,7 +89,7 @@ fn a_refused_signal_is_shown_with_its_reason_until_another_counts() {
     shop.complete(&quest);
     assert_eq!(shop.step(&quest, "a")["refusedSignal"], Value::Null);
     let history = shop.grounds.run(&["quest", "show", &quest, "--history"]).good();
-    assert!(history.contains("a signal of the codeweaver was refused"), "{history}");
+    assert!(history.contains("a signal of the codeweaver (implements) was refused"), "{history}");
 }
 
 #[test]
