@@ -2,9 +2,10 @@
 
 use super::paint::{DIM, paint};
 use super::run_flags::Player;
-use super::{Context, asking, caller_id, print_json, print_line, say};
+use super::{Context, asking, caller_id, print_json, print_line, reference, say};
 use crate::client::Client;
 use crate::client::once::ask_once;
+use crate::client::paths::session_path;
 use crate::clock;
 use crate::http::{SessionAnswer, SessionEndAnswer, SessionList};
 use crate::report::{Code, Context as _, Report};
@@ -56,8 +57,8 @@ enum SessionCommand {
     End {
         /// The session's id, as `hatchery session list` shows it, or as a UUID
         /// [default: the session of the seats]
-        #[arg(allow_hyphen_values = true)]
-        id: Option<SessionId>,
+        #[arg(allow_hyphen_values = true, value_parser = reference)]
+        id: Option<String>,
         /// The reason; it is logged before the session ends
         #[arg(long, value_enum, default_value_t = Reason::User)]
         reason: Reason,
@@ -119,8 +120,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             }
             SessionCommand::End { id: Some(id), reason } => {
                 let accepted: serde_json::Value =
-                    client.post(&format!("/api/sessions/{id}/end"), &serde_json::json!({ "reason": reason })).await?;
-                show(context, &accepted, &format!("session {id} is ending"))
+                    client.post(&session_path(id, "/end"), &serde_json::json!({ "reason": reason })).await?;
+                show(context, &accepted, &format!("session {} is ending", accepted["id"].as_str().unwrap_or(id)))
             }
             SessionCommand::List => list(context, &client).await,
         }

@@ -17,6 +17,11 @@ pub fn quest_path(quest: &str, rest: &str) -> String {
     format!("/api/quests/{}{rest}", named(quest))
 }
 
+/// The path of something about a session.
+pub fn session_path(session: &str, rest: &str) -> String {
+    format!("/api/sessions/{}{rest}", named(session))
+}
+
 /// The path of something about the branch of a quest or an agent.
 pub fn branch_path(branch: &str, rest: &str) -> String {
     format!("/api/branches/{}{rest}", named(branch))

@@ -119,11 +119,11 @@ pub async fn start(State(api): State<Api>, body: Body<StartSession>) -> Result<(
 }
 
 /// End a session. The reason is logged first; `session_ended` follows when the session has ended.
-#[utoipa::path(post, path = "/api/sessions/{id}/end", operation_id = "end_session", tag = "sessions", params(("id" = SessionId, Path, description = "The session's id")), request_body = EndSession,
+#[utoipa::path(post, path = "/api/sessions/{id}/end", operation_id = "end_session", tag = "sessions", params(("id" = String, Path, description = "The session's id, or the same as a UUID")), request_body = EndSession,
     responses((status = 202, description = "It is ending", body = super::AcceptedBody)))]
 pub async fn end(
     State(api): State<Api>,
-    id: Path<SessionId>,
+    id: Path<String>,
     body: Body<EndSession>,
 ) -> Result<(StatusCode, Accepted), ApiError> {
     let reason = match body.0.reason {
@@ -131,8 +131,16 @@ pub async fn end(
         Some(AskedReason::Failed) => EndReason::Failed,
         Some(AskedReason::User) | None => EndReason::User,
     };
-    let records = api.handle.submit(Command::EndSession { session: id.0, reason }).await?;
-    Ok((StatusCode::ACCEPTED, Accepted::new(id.0.to_string(), &records)))
+    let session: SessionId = id.0.parse().map_err(|_| unknown(&id.0))?;
+    let records = api.handle.submit(Command::EndSession { session, reason }).await?;
+    Ok((StatusCode::ACCEPTED, Accepted::new(session.to_string(), &records)))
+}
+
+/// What is no id at all is answered as an id that no session has.
+fn unknown(id: &str) -> ApiError {
+    let shown: String = id.chars().take(64).collect();
+    let message = format!("there is no session {shown}");
+    ApiError::new(StatusCode::NOT_FOUND, "unknown_session", message, "`hatchery session list` shows the sessions")
 }
 
 /// JSON knows no integers: 5000.0 is the same number as 5000, and some programs write it so.

@@ -43,6 +43,25 @@ fn who_may_be_meant_is_listed_with_what_tells_them_apart() {
     assert!(shop.grounds.run(&["why", short]).good().contains(&ids[0]));
     let tree = shop.grounds.run(&["tree"]).good();
     assert!(tree.contains(&format!("twin {short} ")), "{tree}");
+    assert!(tree.starts_with("NAME ID STATE · HISTORY · NOW\n"), "{tree}");
+}
+
+#[test]
+fn the_tree_shows_what_each_agent_does_now() {
+    let shop = Workshop::open();
+    let agent = shop
+        .run(&[json!({ "tool": { "name": "Read", "input": { "file_path": "bridge.md" } } }), json!({ "hang": {} })]);
+    shop.wait("the tool", |event| event["agent"] == agent.as_str() && event["kind"] == "tool_call");
+    let now = |command: &str| {
+        let shown = shop.grounds.run(&[command]).good();
+        let line =
+            shown.lines().find(|line| line.contains(&agent[..8])).unwrap_or_else(|| panic!("{shown}")).to_owned();
+        assert!(line.contains("Read"), "{command}: {line}");
+    };
+    now("ps");
+    now("tree");
+    shop.stop(&agent);
+    shop.end(&agent);
 }
 
 #[test]
@@ -83,5 +102,11 @@ fn empty_and_absurd_ids_are_unknown_ones() {
         }
         let quest = shop.grounds.run(&["quest", "show", absurd]);
         assert!(quest.code == Some(1) && quest.stderr.contains("there is no quest"), "{quest:?}");
+        let session = shop.grounds.run(&["session", "end", absurd]);
+        assert!(
+            session.code == Some(1) && session.stderr.contains("there is no session"),
+            "{:.20}: {session:?}",
+            absurd
+        );
     }
 }

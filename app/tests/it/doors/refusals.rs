@@ -169,12 +169,13 @@ fn a_body_that_is_wrong_is_refused_by_the_name_of_what_is_wrong() {
 }
 
 #[test]
-fn an_id_that_is_none_is_refused() {
+fn an_id_that_is_none_is_unknown() {
     let house = House::open();
-    for id in ["x", "%20", "..%2f..", "AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAAAAA", "%ff", "%zz", "%00"] {
+    for id in ["x", "%20", "..%2f..", "AAAAAAAAAAAAAAAAAAAAAB", "AAAAAAAAAAAAAAAAAAAAAAA", "%zz", "%00"] {
         let path = format!("/api/sessions/{id}/end");
-        assert_refused(&house.post(&path, &json!({})), 400, "bad_id", &path);
+        assert_refused(&house.post(&path, &json!({})), 404, "unknown_session", &path);
     }
+    assert_refused(&house.post("/api/sessions/%ff/end", &json!({})), 400, "bad_id", "no text");
 }
 
 /// An agent may be meant by a name, so that any text could be right: it is not there, unless it is no text.
