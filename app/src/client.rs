@@ -26,6 +26,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -40,6 +41,8 @@ const NAMELESS_TIMEOUT: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long a daemon may be silent before the user is told.
 const HUNG_AFTER: Duration = Duration::from_secs(2);
+/// How long a single request may take before the user is told. An answer that takes longer is rare, and 3 seconds are too long for silence.
+const LATE_AFTER: Duration = Duration::from_millis(2_500);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Above the daemon's own time limit, so that its answer arrives.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
@@ -274,8 +277,26 @@ impl Client {
         let slow = ["/api/fsck", "/api/history/import", "/api/adopt"].iter().any(|slow| path.starts_with(slow));
         let slow = slow || path.ends_with("/try-ward");
         let limit = if slow { Duration::MAX } else { ANSWER_TIMEOUT };
-        let answered = tokio::time::timeout(limit, sender.send_request(request)).await;
+        // Whoever asks to wait is not told that it takes long.
+        let waits = slow || path.ends_with("/wait") || path.contains("wait=");
+        let tell = || match waits {
+            true => {}
+            false => notices::late(&self.authority, LATE_AFTER),
+        };
+        let answered = or_tell(tokio::time::timeout(limit, sender.send_request(request)), LATE_AFTER, tell).await;
         answered.map_err(|_| away("timed out".into()))?.map_err(|error| away(error.to_string()))
+    }
+}
+
+/// Waits for an answer, and tells if it takes longer than this.
+async fn or_tell<T>(answer: impl Future<Output = T>, after: Duration, tell: impl FnOnce()) -> T {
+    let mut answer = pin!(answer);
+    match tokio::time::timeout(after, &mut answer).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            tell();
+            answer.await
+        }
     }
 }
 
@@ -377,4 +398,19 @@ fn said_since(log: &Path, before: u64) -> String {
     let said = String::from_utf8_lossy(said.get(usize::try_from(before).unwrap_or(0)..).unwrap_or(&said));
     let lines: Vec<&str> = said.lines().collect();
     lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A daemon may say that it is alive and hang all the same, for example at its disk.
+    #[tokio::test]
+    async fn a_late_answer_is_told_while_it_is_waited_for() {
+        let prompt = or_tell(async { "prompt" }, LATE_AFTER, || panic!("it was not late"));
+        assert_eq!(prompt.await, "prompt");
+        let (told, answer) = tokio::sync::oneshot::channel();
+        let late = or_tell(answer, Duration::from_millis(1), || told.send("late").unwrap());
+        assert_eq!(late.await, Ok("late"));
+    }
 }

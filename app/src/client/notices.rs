@@ -76,6 +76,15 @@ pub(super) fn hung(daemon: &DaemonFile, patience: Duration) {
     ));
 }
 
+/// For a request that takes long: the daemon answers whether it is alive, and may hang all the same, for example at its disk.
+pub(super) fn late(authority: &str, patience: Duration) {
+    once(&format!(
+        "the daemon at {authority} has not answered this request for {} seconds; still waiting. If it hangs: `hatchery down --force` ends it; \
+         nothing is lost, agents work on, and the next command starts another daemon",
+        patience.as_secs_f64()
+    ));
+}
+
 /// For a daemon that was told to end.
 pub(super) fn does_not_end(pid: u32, patience: Duration, by_force: &str) {
     once(&format!(
