@@ -82,19 +82,25 @@ pub fn told(at: Timestamp) -> String {
     }
 }
 
-/// How long ago something was, or in how long it will be, in the largest unit that says enough.
+/// A length of time for a person, in its largest unit: `12 s`, `3 min`, `2 h`, `1 day`, `4 days`. The page has the same rule (`span` in
+/// `words.ts`).
+pub fn length(ms: u64) -> String {
+    match ms / 1_000 {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3_600 => format!("{} min", s / 60),
+        s @ 3_600..86_400 => format!("{} h", s / 3_600),
+        86_400..172_800 => "1 day".to_owned(),
+        s => format!("{} days", s / 86_400),
+    }
+}
+
+/// How long ago something was, or in how long it will be.
 pub fn age(at: Timestamp, now: Timestamp) -> String {
     let (ms, ahead) = match at > now {
         true => (at.ms_since(now), true),
         false => (now.ms_since(at), false),
     };
-    let length = match ms / 1_000 {
-        0 => "a moment".to_owned(),
-        s @ 1..120 => format!("{s} s"),
-        s @ 120..7_200 => format!("{} min", s / 60),
-        s @ 7_200..172_800 => format!("{} h", s / 3_600),
-        s => format!("{} days", s / 86_400),
-    };
+    let length = if ms < 1_000 { "a moment".to_owned() } else { length(ms) };
     if ahead { format!("in {length}") } else { format!("{length} ago") }
 }
 
@@ -114,8 +120,8 @@ mod tests {
     fn an_age_is_told_in_a_unit_that_says_enough() {
         let ago = |ms| age(Timestamp(0), Timestamp(ms));
         assert_eq!(
-            [ago(0), ago(1_500), ago(180_000), ago(8_000_000)],
-            ["a moment ago", "1 s ago", "3 min ago", "2 h ago"]
+            [ago(0), ago(1_500), ago(119_000), ago(8_000_000), ago(86_400_000), ago(200_000_000)],
+            ["a moment ago", "1 s ago", "1 min ago", "2 h ago", "1 day ago", "2 days ago"]
         );
         assert_eq!(age(Timestamp(5_000), Timestamp(0)), "in 5 s");
     }

@@ -2,6 +2,7 @@
 
 use super::{Context, asking, counted, print_json, print_line, say};
 use crate::client::Client;
+use crate::clock;
 use crate::http::DaemonStatus;
 use crate::report::{Code, Report};
 use std::process::ExitCode;
@@ -35,7 +36,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         "daemon    pid {}, {}, up {}",
         status.pid,
         url.unwrap_or_default(),
-        since(status.uptime_ms / 1_000)
+        clock::length(status.uptime_ms)
     ))?;
     print_line("page      `hatchery open` opens it")?;
     print_line(&format!("store     {}", status.store))?;
@@ -46,25 +47,4 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     print_line(&format!("agents    {}", status.agents))?;
     print_line(&format!("sessions  {}", status.sessions))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A length of time in its two largest units.
-fn since(seconds: u64) -> String {
-    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
-        (0, 0, 0, s) => format!("{s}s"),
-        (0, 0, m, s) => format!("{m}m {s}s"),
-        (0, h, m, _) => format!("{h}h {m}m"),
-        (d, h, _, _) => format!("{d}d {h}h"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_has_two_units_at_most() {
-        let shown = [0, 59, 61, 3_600, 90_061].map(since);
-        assert_eq!(shown, ["0s", "59s", "1m 1s", "1h 0m", "1d 1h"]);
-    }
 }

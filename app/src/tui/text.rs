@@ -180,14 +180,7 @@ pub fn thousands(number: u64) -> String {
 
 /// `12 s`, `3 min`, `2 h`, `4 days`.
 pub fn age(millis: i64) -> String {
-    let seconds = millis.max(0) / 1_000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min", seconds / 60),
-        3_600..86_400 => format!("{} h", seconds / 3_600),
-        86_400..172_800 => "1 day".to_owned(),
-        _ => format!("{} days", seconds / 86_400),
-    }
+    crate::clock::length(millis.max(0).unsigned_abs())
 }
 
 /// How long something took: `6.2 s`, `9 s`, `38 s`, `1 min`.

@@ -335,7 +335,7 @@ function ToolLine({ tool, running }: { tool: Tool; running: boolean }) {
 }
 
 function outcome(tool: Tool): preact.ComponentChildren {
-  if (!tool.result) return <Age at={tool.ts} since />;
+  if (!tool.result) return <Age at={tool.ts} />;
   const first =
     plain(tool.result.content)
       .split("\n")

@@ -1,7 +1,7 @@
 // Times that grow old on the page. One clock for all of them.
 import { useEffect, useState } from "preact/hooks";
 import { store } from "../store/store";
-import { age, exact, span, when } from "./words";
+import { exact, span, when } from "./words";
 
 const ticking = new Set<() => void>();
 let _timer: ReturnType<typeof setInterval> | undefined;
@@ -34,19 +34,15 @@ export function At({ at }: { at: number }) {
   );
 }
 
-export function Age({ at, since = false }: { at: number; since?: boolean }) {
-  const text = useClock(useSaying(at, since));
+export function Age({ at }: { at: number }) {
+  const [say, set] = useState(() => (now: number) => span(now - at));
+  useEffect(() => set(() => (now: number) => span(now - at)), [at]);
+  const text = useClock(say);
   return (
     <time dateTime={new Date(at).toISOString()} title={exact(at)}>
       {text}
     </time>
   );
-}
-
-function useSaying(at: number, since: boolean): (now: number) => string {
-  const [say, set] = useState(() => (now: number) => (since ? span(now - at) : age(at, now)));
-  useEffect(() => set(() => (now: number) => (since ? span(now - at) : age(at, now))), [at, since]);
-  return say;
 }
 
 /** "said this 3 s ago", amber when it is older than `staleAfter`. */
@@ -73,8 +69,5 @@ export function Ago({
 }
 
 function sentence(at: number, before: string, after: string): (now: number) => string {
-  return (now) => {
-    const text = age(at, now);
-    return /^[\d,]+ (s|min|h)$/.test(text) ? `${before}${text}${after}` : `${before}on ${text}`;
-  };
+  return (now) => `${before}${span(now - at)}${after}`;
 }

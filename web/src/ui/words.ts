@@ -81,11 +81,12 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** `12 s`, `4 min`, `2 h`, then days. */
+/** `12 s`, `4 min`, `2 h`, `1 day`, `4 days`: the same rule as `length` in `app/src/clock.rs`. */
 export function span(ms: number): string {
   if (ms < MINUTE) return `${Math.max(0, Math.floor(ms / SECOND))} s`;
   if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`;
-  if (ms < 2 * DAY) return `${Math.floor(ms / HOUR)} h`;
+  if (ms < DAY) return `${Math.floor(ms / HOUR)} h`;
+  if (ms < 2 * DAY) return "1 day";
   return `${Math.floor(ms / DAY)} days`;
 }
 
@@ -94,15 +95,8 @@ export function spanInWords(ms: number): string {
   const say = (n: number, unit: string) => `${n} ${plural(n, unit)}`;
   if (ms < MINUTE) return say(Math.max(0, Math.floor(ms / SECOND)), "second");
   if (ms < HOUR) return say(Math.floor(ms / MINUTE), "minute");
-  if (ms < 2 * DAY) return say(Math.floor(ms / HOUR), "hour");
+  if (ms < DAY) return say(Math.floor(ms / HOUR), "hour");
   return say(Math.floor(ms / DAY), "day");
-}
-
-/** How old something is, or its date when it is long ago. */
-export function age(at: number, now: number): string {
-  const ms = now - at;
-  if (ms < DAY) return span(ms);
-  return DATE.format(at);
 }
 
 /** `9 Nov`. */

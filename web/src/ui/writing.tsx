@@ -9,7 +9,7 @@ export function WritingNow({ agent, writing }: { agent: string; writing: Writing
     return (
       <p class="note is-writing">
         <span>
-          thinks: <i>{latestSentence(writing.text)}</i> <Age at={writing.since} since />
+          thinks: <i>{latestSentence(writing.text)}</i> <Age at={writing.since} />
         </span>
       </p>
     );

@@ -218,7 +218,7 @@ function EvidenceBar({ entry, open, toggle }: { entry: AgentEntry; open: boolean
       )}
       {tool && (
         <span>
-          a tool runs for <Age at={tool.since} since />
+          a tool runs for <Age at={tool.since} />
         </span>
       )}
       {asked && (

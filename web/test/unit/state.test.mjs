@@ -165,7 +165,8 @@ test("a stranger is asked for, and mail of others is not ours", () => {
 });
 
 test("times and money are said as the design says", () => {
-  assert.deepEqual([12_000, 240_000, 7_200_000].map(words.span), ["12 s", "4 min", "2 h"]);
+  const spans = [12_000, 240_000, 7_200_000, 86_400_000, 172_800_000].map(words.span);
+  assert.deepEqual(spans, ["12 s", "4 min", "2 h", "1 day", "2 days"]);
   assert.deepEqual(
     [0, 410_000_000, 20_000_000_000, 4_200_000, 1].map((nanodollars) => words.money({ nanodollars })),
     ["$0", "$0.41", "$20", "$0.004", "<$0.000001"],
