@@ -417,11 +417,42 @@ fn what_cannot_begin_makes_no_project() {
         &["mail", "wait"],
         &["wake"],
         &["fsck"],
+        &["ps"],
+        &["tree"],
+        &["history", "ann"],
+        &["events"],
+        &["quest", "list"],
+        &["ask", "list"],
+        &["open"],
+        &["why", "ann"],
+        &["say", "ann", "hello"],
+        &["runs"],
+        &["usage"],
+        &["session", "list"],
     ] {
         let ran = bare(arguments);
         assert_eq!(ran.code, Some(1), "{arguments:?}: {ran:?}");
         assert!(ran.stderr.contains("there is no Hatchery project"), "{arguments:?}: {ran:?}");
     }
+}
+
+/// The agent was run by another program before, so it is there.
+#[test]
+fn nothing_is_said_to_an_agent_whose_program_is_missing() {
+    let shop =
+        Workshop::with("harness = 'scripted'\nclaude_path = '/nowhere/claude'\nstop_grace_ms = 300\n", Vec::new());
+    let agent = shop.run(&[serde_json::json!({ "text": "done" })]);
+    shop.end(&agent);
+    let before = shop.door().history(&agent).len();
+    for arguments in [
+        ["say", &agent, "hello", "--harness", "claude"].as_slice(),
+        &["run", "--agent", &agent, "--harness", "claude", "hello"],
+    ] {
+        let ran = shop.grounds.run(arguments);
+        assert_eq!(ran.code, Some(1), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("needs the program /nowhere/claude"), "{arguments:?}: {ran:?}");
+    }
+    assert_eq!(shop.door().history(&agent).len(), before);
 }
 
 #[test]

@@ -10,6 +10,13 @@ fn listed(daemon: &Daemon) -> Vec<serde_json::Value> {
     answer.json()["projects"].as_array().unwrap().clone()
 }
 
+/// The way into the project of a daemon, as the daemon itself lists it.
+fn here_link(daemon: &Daemon) -> String {
+    let here = daemon.door.get("/api/status").json()["project"].clone();
+    let line = listed(daemon).into_iter().find(|line| line["root"] == here).expect("this project");
+    line["link"].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn a_daemon_lists_the_other_projects_and_the_way_into_each() {
     let (here, there) = (Grounds::new(), Grounds::new());
@@ -30,6 +37,10 @@ fn a_daemon_lists_the_other_projects_and_the_way_into_each() {
     // The command shows the same, without the tokens.
     let printed = here.run(&["projects", "--json"]).good();
     assert!(printed.contains(&root) && !printed.contains(token), "{printed}");
+
+    let everywhere = here.run(&["ps", "--everywhere"]).good();
+    assert!(everywhere.contains(&root) && everywhere.contains("weaver"), "{everywhere}");
+    assert_eq!(here.run(&["open", "--print"]).good().trim(), here_link(&daemon));
 
     other.kill();
     let lines = listed(&daemon);

@@ -1,6 +1,7 @@
 //! Following a quest on the command line: what is shown, and when the view ends by itself.
 
 use crate::support::quest::{SHORT, done, signal, step, text};
+use crate::support::tmux::Terminal;
 use crate::support::workshop::Workshop;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -110,6 +111,28 @@ fn what_is_asked_is_shown_with_the_command_that_answers_it_and_waited_for() {
     assert!(code == Some(0) && told.contains("the quest is complete"), "{told}");
     assert!(told.contains(&format!("question {question} is answered: Two carts.")), "{told}");
     assert!(!told.contains("How wide?"), "it was shown already: {told}");
+}
+
+#[test]
+fn what_is_asked_is_answered_by_typing_into_the_view() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
+    let book = shop.playbook().play("a.codeweaver", &[ask, json!("turn"), done("two carts wide")]);
+    let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
+    let (question, _) = shop.asked(&quest, 1);
+    let test = "what_is_asked_is_answered_by_typing_into_the_view";
+    let Some(terminal) = Terminal::of_command(&shop.grounds, &format!("quest watch {quest}"), test) else { return };
+    terminal.see("type an answer or a message");
+    terminal.text("Two carts.");
+    terminal.keys(&["Enter"]);
+    let answered = shop.wait("the answer", |event| event["type"] == "question_answered");
+    assert_eq!(
+        (answered["question"].as_u64(), &answered["answer"]),
+        (Some(question), &json!("Two carts.")),
+        "{answered}"
+    );
+    terminal.see("the quest is complete");
+    terminal.see("LEFT");
 }
 
 #[test]

@@ -114,6 +114,36 @@ fn a_conflict_that_is_there_before_the_ward_is_mended_before_it_runs() {
     assert_eq!(shop.git(&["show", &format!("{}:a.txt", shop.branch(&quest))]), "one\nleft and right\nthree");
 }
 
+/// An agent cannot edit such a file, so the user chooses: before the ward, and where there is none before the merge.
+#[test]
+fn a_conflict_of_binary_files_is_a_question_and_no_mender_is_paid() {
+    for (settings, ward) in [(SHORT, ""), (WARDED, "true")] {
+        let shop = Workshop::with(settings, Vec::new());
+        shop.repository();
+        let gate = shop.gate();
+        let change = |side: &str| write("logo.png", &format!("{side}\u{0}"));
+        let book = shop.playbook().play("left.codeweaver", &[change("left"), done("drawn")]);
+        let book = book.play("right.codeweaver", &[change("right"), text("ready"), gate.pass(), done("drawn")]);
+        let steps = json!([step("left", &[]), step("right", &[])]);
+        let quest = shop.new_quest(&book, json!({ "steps": steps, "isolation": "worktree", "ward": ward }));
+        shop.wait_said(&shop.hired(&quest, "right", "codeweaver"), "ready");
+        shop.wait_step(&quest, "left", "step_completed");
+        gate.open();
+        let (question, words) = shop.asked(&quest, 1);
+        assert!(words.contains("logo.png") && words.contains("git checkout --ours"), "{words}");
+        let story = shop.story(&quest, "right");
+        assert!(!story.iter().any(|part| part == "spiritmender"), "{story:?}");
+        let worktree = shop.worktrees(&quest).join("steps/right");
+        for words in [["checkout", "--ours", "logo.png"].as_slice(), &["add", "logo.png"]] {
+            shop.git(&[&["-C", worktree.to_str().unwrap()], words].concat());
+        }
+        shop.answer(question, "retry");
+        shop.complete(&quest);
+        assert_eq!(shop.git(&["show", &format!("{}:logo.png", shop.branch(&quest))]), "right\u{0}");
+        assert!(!shop.story(&quest, "right").iter().any(|part| part == "spiritmender"));
+    }
+}
+
 #[test]
 fn whoever_mends_in_a_worktree_finds_what_the_ward_said() {
     let shop = Workshop::with(WARDED, Vec::new());
