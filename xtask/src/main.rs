@@ -10,6 +10,7 @@ mod postgres;
 mod rivals;
 mod root_rights;
 mod test;
+mod tmux;
 
 use std::process::ExitCode;
 

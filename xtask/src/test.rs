@@ -1,7 +1,7 @@
 //! `cargo xtask test`: all tests, after making sure of what they need from the system.
 
 use crate::command::{cargo, succeeds};
-use crate::{Failure, command, page, postgres};
+use crate::{Failure, command, page, postgres, tmux};
 use std::process::Command;
 
 /// Whoever names packages wants those and no others.
@@ -10,7 +10,12 @@ const PACKAGES: [&str; 2] = ["-p", "--package"];
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
     find_compiler()?;
     postgres::ensure()?;
-    command::run(cargo().arg("test").args(selection(arguments)).args(arguments))?;
+    let has_tmux = tmux::ensure();
+    let tested = command::run(cargo().arg("test").args(selection(arguments)).args(arguments));
+    if !has_tmux {
+        tmux::say_skipped();
+    }
+    tested?;
     // Whoever names something wants that and nothing else.
     match arguments.is_empty() {
         true => page::test(),
