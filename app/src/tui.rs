@@ -38,10 +38,12 @@ mod roster;
 mod run;
 #[cfg(test)]
 mod scenes;
+mod search;
 mod sheets;
 mod text;
 mod tool;
 mod update;
+mod window;
 mod words;
 
 pub use plain::run as run_plain;

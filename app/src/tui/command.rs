@@ -10,11 +10,12 @@ use super::here;
 use super::model::Model;
 use super::overlay::{Help, Overlay};
 use super::update::{Attach, Effect, Tag};
+use super::window::Whole;
 use arguments::{Arguments, agent_and_text, event_id, numbered_answer, one_agent, question_and_text};
 use quest::quest;
 use serde_json::json;
 
-pub use arguments::agent;
+pub use arguments::{agent, reference};
 pub use names::{NAMES, nearest, unknown, warning};
 
 /// Carries out a command that was typed as your text. On a mistake the text stays.
@@ -207,9 +208,13 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
                 text,
             )
         }
-        "history" | "pager" => vec![Effect::Pager(act::transcript(model))],
+        "history" | "pager" => {
+            let arguments = Arguments::read(rest, &[], &["--full"])?;
+            vec![Effect::Whole { agent: current?, what: Whole::Page { full: arguments.flag("--full").is_some() } }]
+        }
+        "copy" if rest == "all" => vec![Effect::Whole { agent: current?, what: Whole::Copy }],
+        "copy" if model.talk().is_some_and(|talk| talk.later) => return Err(act::FURTHER_DOWN.to_owned()),
         "copy" => match (rest, act::last_answer(model)) {
-            ("all", _) => vec![Effect::Copy(act::transcript(model))],
             (_, None) => return Err("It has said nothing yet.".to_owned()),
             (number, _) if number.parse::<usize>().is_ok_and(|number| number > 0) => {
                 let number: usize = number.parse().unwrap_or(1);
@@ -283,7 +288,7 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
         },
         "set" => set(model, rest)?,
         "mouse" => {
-            model.mouse = !model.mouse;
+            model.choose_mouse(!model.mouse);
             vec![Effect::Mouse(model.mouse)]
         }
         "exit" | "quit" => {
@@ -325,7 +330,8 @@ fn set(model: &mut Model, rest: &str) -> Result<Vec<Effect>, String> {
 
 /// A mark that is not there, where all of the history is known here.
 fn unknown_mark(model: &Model, label: &str) -> Result<(), String> {
-    let Some(talk) = model.talk().filter(|talk| talk.is_read && !talk.more && talk.inherited.is_none()) else {
+    let Some(talk) = model.talk().filter(|talk| talk.is_read && !talk.more && !talk.later && talk.inherited.is_none())
+    else {
         return Ok(());
     };
     let marks = talk.marks();

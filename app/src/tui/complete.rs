@@ -51,7 +51,7 @@ fn take_nearest(model: &mut Model) -> bool {
     let Some(near) = nearest(name, NAMES.iter().map(|(known, ..)| *known)) else { return false };
     let mended = Field::of(&format!("/{near} {rest}"));
     model.desk_mut().field.set(&mended);
-    super::keys::settle_purpose(model);
+    super::keys::settle_purpose(model, false);
     true
 }
 

@@ -1,6 +1,7 @@
 //! The conversation with one agent: the events of a window of the log, as the blocks that are shown. Pure.
 
 use super::tool::{Denied, SubagentLine, Tool, ToolOutcome};
+use super::window::{Part, Window};
 use hatchery_core::ask::About;
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::history::TURN_INTERRUPTED;
@@ -10,10 +11,12 @@ use hatchery_core::permission::DecidedBy;
 use hatchery_core::seat::shown;
 use hatchery_core::{Address, AgentId, Event, EventId, MessageKind, Record, Timestamp};
 
-/// The most events of one conversation in memory. Older ones are read again when one scrolls there.
+/// The most events of one conversation in memory. The others are read again when one scrolls there.
 const MAX_EVENTS: usize = 4_000;
 /// How many are left out at once.
 const LEFT_OUT: usize = 1_000;
+/// So many events before the place where one reads are never left out, so that nothing in sight is laid out anew.
+const MARGIN: usize = 100;
 /// The most words of a sub-agent that are kept of one call.
 const MAX_SUBAGENT_LINES: usize = 200;
 
@@ -33,10 +36,18 @@ pub struct Conversation {
     pub from: EventId,
     /// There is something before the window.
     pub more: bool,
-    /// An earlier part was asked for.
+    /// There is something after the window. What arrives is not added, because there would be a gap before it.
+    pub later: bool,
+    /// Where the window ends while there is something after it.
+    pub to: EventId,
+    /// Blocks that are known to come after the window.
+    beyond: Vec<EventId>,
+    /// A part was asked for.
     pub loading: bool,
-    /// What came while the first part was on its way.
+    /// What came while a part was on its way.
     early: Vec<Record>,
+    /// The inherited part was asked for.
+    pub inheriting: bool,
     pub inherited: Option<Inherited>,
 }
 
@@ -128,8 +139,12 @@ impl Conversation {
             is_read: false,
             from: EventId::START,
             more: true,
+            later: false,
+            to: EventId::START,
+            beyond: Vec::new(),
             loading: false,
             early: Vec::new(),
+            inheriting: false,
             inherited: None,
         }
     }
@@ -143,20 +158,67 @@ impl Conversation {
         self.upto
     }
 
-    /// A part of the log from before the window, or the first one.
-    pub fn prepend(&mut self, records: Vec<Record>, from: EventId, more: bool) {
-        let first = self.events.first().map_or(EventId(u64::MAX), |event| event.id);
-        let mut earlier: Vec<Record> = records.into_iter().filter(|record| record.id < first).collect();
-        if let Some(last) = earlier.last() {
-            self.upto = self.upto.max(last.id);
+    /// A part of the log that was asked for. One that does not belong to the window any more is left out.
+    pub fn take(&mut self, part: Part, window: Window) {
+        let fits = match part {
+            Part::End { .. } | Part::Around(_) => true,
+            Part::Before(before) => !self.is_read || before == self.from.next(),
+            Part::After(after) => self.later && after == self.to,
+        };
+        let early = std::mem::take(&mut self.early);
+        self.loading = false;
+        if !fits {
+            return;
         }
-        earlier.append(&mut self.events);
-        (self.events, self.from, self.more, self.loading) = (earlier, from, more, false);
+        let Window { records, from, more, to, later } = window;
+        match part {
+            Part::Before(_) => {
+                let first = self.events.first().map_or(EventId(u64::MAX), |event| event.id);
+                let mut earlier: Vec<Record> = records.into_iter().filter(|record| record.id < first).collect();
+                earlier.append(&mut self.events);
+                (self.events, self.from, self.more) = (earlier, from, more);
+            }
+            Part::After(_) => {
+                self.events.extend(records);
+                (self.to, self.later) = (to, later);
+            }
+            Part::End { .. } | Part::Around(_) => {
+                (self.events, self.from, self.more, self.to, self.later) = (records, from, more, to, later);
+            }
+        }
+        let last = self.events.last().map_or(EventId::START, |event| event.id);
+        if !self.later {
+            // What came while this part was read is applied below.
+            let is_behind = part.replaces() || matches!(part, Part::After(_));
+            self.upto = if is_behind { last.max(to) } else { self.upto.max(last) };
+            self.beyond.clear();
+        }
+        self.beyond.retain(|id| *id > self.to);
         self.is_read = true;
         self.rebuild();
-        for record in std::mem::take(&mut self.early) {
+        if early.len() >= MAX_EVENTS && !self.later {
+            // Some may have been left out: the rest is read like any other part.
+            (self.later, self.to) = (true, self.upto);
+        }
+        for record in early {
             self.append(&record);
         }
+    }
+
+    /// A part could not be read. It is asked for again by scrolling, and when the daemon is back.
+    pub fn not_read(&mut self) {
+        self.loading = false;
+        self.early.clear();
+    }
+
+    /// Whether an event is in the window, if it is one of this conversation.
+    pub fn covers(&self, id: EventId) -> bool {
+        self.is_read && (id > self.from || !self.more) && (id <= self.to || !self.later)
+    }
+
+    /// Whether an event of this conversation is here.
+    pub fn has(&self, id: EventId) -> bool {
+        self.events.binary_search_by_key(&id, |event| event.id).is_ok()
     }
 
     /// What was said later, each event once, whatever comes twice.
@@ -164,22 +226,45 @@ impl Conversation {
         if record.id <= self.upto {
             return;
         }
+        if self.loading && self.early.len() < MAX_EVENTS {
+            self.early.push(record.clone());
+        }
         if !self.is_read {
-            if self.loading && self.early.len() < MAX_EVENTS {
-                self.early.push(record.clone());
-            }
             return;
         }
         self.upto = record.id;
-        self.events.push(record.clone());
-        if self.events.len() > MAX_EVENTS {
-            self.events.drain(..LEFT_OUT);
-            self.more = true;
-            self.from = self.events.first().map_or(self.from, |event| event.id.before());
-            self.rebuild();
-        } else {
-            add(&mut self.blocks, self.agent, self.has_seat, record);
+        if self.later {
+            let mut blocks = Vec::new();
+            add(&mut blocks, self.agent, self.has_seat, record);
+            if self.beyond.len() < MAX_EVENTS {
+                self.beyond.extend(blocks.iter().map(|block| block.id));
+            }
+            return;
         }
+        self.events.push(record.clone());
+        add(&mut self.blocks, self.agent, self.has_seat, record);
+    }
+
+    /// Leaves out what is far from the place where one reads: the end if none is given.
+    pub fn leave_out(&mut self, reads: Option<EventId>) {
+        if self.events.len() <= MAX_EVENTS {
+            return;
+        }
+        match reads.filter(|at| *at <= self.events[LEFT_OUT + MARGIN].id) {
+            Some(_) => {
+                let to = self.events[self.events.len() - LEFT_OUT - 1].id;
+                let left_out = self.blocks.iter().map(|block| block.id).filter(|id| *id > to);
+                let beyond: Vec<EventId> = left_out.chain(self.beyond.drain(..)).collect();
+                (self.beyond, self.later, self.to) = (beyond, true, to);
+                self.events.truncate(self.events.len() - LEFT_OUT);
+            }
+            None => {
+                self.events.drain(..LEFT_OUT);
+                self.more = true;
+                self.from = self.events.first().map_or(self.from, |event| event.id.before());
+            }
+        }
+        self.rebuild();
     }
 
     /// An answer that is only shown here.
@@ -212,9 +297,10 @@ impl Conversation {
         })
     }
 
-    /// How many blocks came after this event.
+    /// How many blocks came after this event, as far as they are known.
     pub fn count_after(&self, seen: EventId) -> usize {
-        self.blocks.iter().rev().take_while(|block| block.id > seen).count()
+        let here = self.blocks.iter().rev().take_while(|block| block.id > seen).count();
+        here + self.beyond.iter().filter(|id| **id > seen).count()
     }
 }
 

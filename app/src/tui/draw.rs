@@ -8,6 +8,7 @@ mod separator;
 mod sheet;
 mod tree;
 
+use super::field::FieldRow;
 use super::flow::Flow;
 use super::look::{self, Ink};
 use super::model::{Focus, Link, MIN_SIZE, Model};
@@ -24,7 +25,8 @@ pub use overlays::PREFIX_PAUSE_MS;
 pub use quest::listed as listed_steps;
 #[cfg(test)]
 pub use separator::line as separator_line;
-pub use tree::{TreeKey, rows as tree_rows};
+pub use sheet::entry_at as sheet_row;
+pub use tree::{TreeKey, at_row as tree_at_row, rows as tree_rows};
 
 /// From here on a tree fits beside the conversation, and is shown unless the user closed it.
 const TREE_FROM: u16 = 100;
@@ -203,9 +205,10 @@ fn talk(model: &Model, buffer: &mut Buffer, area: Rect) {
         put(buffer, area.x, y, area.width, &row.text);
     }
     if rows.is_empty() {
-        let words = match model.talk().is_some_and(|talk| talk.loading) {
-            true => "  Reading its history …",
-            false => "  Nothing was said yet.",
+        let words = match model.talk() {
+            Some(talk) if talk.loading => "  Reading its history …",
+            Some(talk) if !talk.is_read => "  Its history could not be read. It is read when the daemon is back.",
+            _ => "  Nothing was said yet.",
         };
         if area.height > 0 {
             put(buffer, area.x, area.bottom() - 1, area.width, &Line::styled(words, model.look.style(Ink::Dim)));
@@ -273,15 +276,21 @@ fn missing(program: &str) -> String {
     format!("{program} is not there. hatchery doctor says what to do, or /quest new --harness scripted …")
 }
 
+/// The row of the caret, and the first row of your text that is in sight.
+pub fn text_top(rows: &[FieldRow], height: u16) -> (usize, usize) {
+    let of_cursor = rows.iter().position(|row| row.cursor.is_some()).unwrap_or(0);
+    let height = usize::from(height).max(1);
+    (of_cursor, (of_cursor + 1).saturating_sub(height).min(rows.len().saturating_sub(height)))
+}
+
 /// Your text, and where the caret is.
 fn own_text(model: &Model, buffer: &mut Buffer, area: Rect) -> Position {
     let look = model.look;
     let field = &model.desk().field;
     let cells = text_cells(area.width);
     let rows = field.rows(cells);
-    let of_cursor = rows.iter().position(|row| row.cursor.is_some()).unwrap_or(0);
     let height = usize::from(area.height).max(1);
-    let top = (of_cursor + 1).saturating_sub(height).min(rows.len().saturating_sub(height));
+    let (of_cursor, top) = text_top(&rows, area.height);
     // While the keys go elsewhere, your text waits.
     let waits = model.focus != Focus::Text || model.overlay.as_ref().is_some_and(Overlay::takes_keys);
     let mark = look.style(if waits { Ink::Dim } else { Ink::Accent });

@@ -2,6 +2,7 @@
 //! message. A daemon that goes away is looked for again, and the log is read on from the last event.
 
 use super::update::{Effect, Failed, Msg};
+use super::window::{Part, Window};
 use crate::cli::{EventStream, read_record};
 use crate::client::paths::{agent_path, quest_path};
 use crate::client::{Client, Failure};
@@ -33,6 +34,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const REPEATED_FOR: Duration = Duration::from_secs(30);
 /// How many events are asked for at once.
 const WINDOW: u32 = 200;
+/// The same where all of a conversation is read: as many as the daemon gives.
+const WHOLE_PAGE: u32 = 1_000;
+/// The most events of a whole conversation. They are laid out at once, so that more would keep the keys waiting.
+const MAX_WHOLE: usize = 50_000;
 /// The events that a conversation shows something of.
 const SHOWN: &str = "message_added,message_heard,output_noted,permission_decided,run_spawned,run_crashed,run_parked,run_silent,budget_reached,run_ended,\
     question_asked,question_answered,question_withdrawn,agent_killed,agent_renamed,agent_slept,agent_woken,mail_sent";
@@ -201,7 +206,14 @@ impl Feed {
                 view.ok().map(|it| Msg::Agent(Box::new(it)))
             }
             Effect::AllAgents => self.get::<AgentList>("/api/agents").await.ok().map(|it| Msg::Agents(it.agents)),
-            Effect::Load { agent, before } => Some(self.window(agent, before).await),
+            Effect::Load { agent, part } => {
+                let result = self.window(agent, part).await;
+                Some(Msg::Window { agent, part, result })
+            }
+            Effect::Whole { agent, what } => {
+                let result = self.whole(agent).await;
+                Some(Msg::Whole { agent, what, result })
+            }
             Effect::LoadInherited { agent, from, upto, forked, count } => {
                 self.inherited(agent, from, upto, forked, count).await
             }
@@ -261,24 +273,59 @@ impl Feed {
         }
     }
 
-    /// A part of an agent's conversation, backwards from a place. One that could not be read is asked for again by scrolling.
-    async fn window(&self, agent: AgentId, before: Option<EventId>) -> Msg {
-        match self.events(agent, before.map_or(u64::from(u32::MAX), |before| before.0)).await {
-            Ok((records, from, more)) => Msg::Window { agent, records, from, more },
-            Err(_) => {
-                let from = before.map_or(EventId::START, |before| EventId(before.0.saturating_sub(1)));
-                Msg::Window { agent, records: Vec::new(), from, more: false }
+    /// A part of an agent's conversation.
+    async fn window(&self, agent: AgentId, part: Part) -> Result<Window, Failed> {
+        match part {
+            Part::End { before } => {
+                let before = before.map_or(u64::from(u32::MAX), |before| before.0);
+                self.page(agent, &format!("before={before}"), WINDOW).await.map(Page::before)
+            }
+            Part::Before(before) => self.page(agent, &format!("before={before}"), WINDOW).await.map(Page::before),
+            Part::After(after) => self.page(agent, &format!("after={after}"), WINDOW).await.map(Page::after),
+            Part::Around(event) => {
+                let before = format!("before={}", event.0 + 1);
+                let mut window = self.page(agent, &before, WINDOW / 2).await.map(Page::before)?;
+                match self.page(agent, &format!("after={event}"), WINDOW / 2).await.map(Page::after) {
+                    Ok(after) => {
+                        window.records.extend(after.records);
+                        (window.to, window.later) = (after.to, after.later);
+                    }
+                    // The log is another one, and ends before this event: the end is what there is.
+                    Err(Failed::Refused { .. }) => {}
+                    Err(away) => return Err(away),
+                }
+                Ok(window)
             }
         }
     }
 
-    async fn events(&self, agent: AgentId, before: u64) -> Result<(Vec<Record>, EventId, bool), Failed> {
-        let path = format!("/api/events.json?agent={agent}&before={before}&limit={WINDOW}&type={SHOWN}");
+    /// Everything that was said, or the last of it.
+    async fn whole(&self, agent: AgentId) -> Result<Vec<Record>, Failed> {
+        let mut pages: Vec<Vec<Record>> = Vec::new();
+        let mut before = u64::from(u32::MAX);
+        let mut count = 0;
+        loop {
+            let page = self.page(agent, &format!("before={before}"), WHOLE_PAGE).await?;
+            count += page.records.len();
+            pages.push(page.records);
+            if !page.more || page.from == EventId::START || count >= MAX_WHOLE {
+                return Ok(pages.into_iter().rev().flatten().collect());
+            }
+            before = page.from.0 + 1;
+        }
+    }
+
+    async fn page(&self, agent: AgentId, place: &str, limit: u32) -> Result<Page, Failed> {
+        let path = format!("/api/events.json?agent={agent}&{place}&limit={limit}&type={SHOWN}");
         let page: Value = self.get(&path).await?;
         let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let records = events.iter().filter_map(|event| read_record(&event.to_string()).ok()).collect();
-        let from = EventId(page["from"].as_u64().unwrap_or_default());
-        Ok((records, from, page["more"] == true && from.0 > 0))
+        let id = |name: &str| EventId(page[name].as_u64().unwrap_or_default());
+        Ok(Page {
+            records: events.iter().filter_map(|event| read_record(&event.to_string()).ok()).collect(),
+            from: id("from"),
+            upto: id("upto"),
+            more: page["more"] == true,
+        })
     }
 
     async fn inherited(
@@ -289,7 +336,10 @@ impl Feed {
         forked: Timestamp,
         count: bool,
     ) -> Option<Msg> {
-        let (records, ..) = self.events(from, upto.0 + 1).await.ok()?;
+        let before = format!("before={}", upto.0 + 1);
+        let Ok(Page { records, .. }) = self.page(from, &before, WINDOW).await else {
+            return Some(Msg::NotInherited(agent));
+        };
         let counted = match count {
             true => {
                 let path = agent_path(&from.to_string(), &format!("/history?before={}&limit=1", upto.0 + 1));
@@ -299,6 +349,28 @@ impl Feed {
             false => None,
         };
         Some(Msg::Inherited { agent, from, upto, forked, count: counted, records })
+    }
+}
+
+/// Some events of one agent, as the daemon gives them.
+struct Page {
+    records: Vec<Record>,
+    from: EventId,
+    upto: EventId,
+    more: bool,
+}
+
+impl Page {
+    /// What was read backwards. It reaches up to the place that it was asked for.
+    fn before(self) -> Window {
+        let Self { records, from, upto, more } = self;
+        Window { records, from, more: more && from.0 > 0, to: upto, later: false }
+    }
+
+    /// What was read forwards.
+    fn after(self) -> Window {
+        let Self { records, from, upto, more } = self;
+        Window { records, from, more: false, to: upto, later: more }
     }
 }
 
@@ -368,6 +440,7 @@ pub fn is_request(effect: &Effect) -> bool {
     matches!(
         effect,
         Effect::Load { .. }
+            | Effect::Whole { .. }
             | Effect::LoadInherited { .. }
             | Effect::Get { .. }
             | Effect::Post { .. }

@@ -8,6 +8,8 @@ use unicode_segmentation::UnicodeSegmentation as _;
 /// A paste with more than this becomes a chip.
 const CHIP_LINES: usize = 20;
 const CHIP_BYTES: usize = 4 << 10;
+/// A text that comes back from the history or an editor is laid out up to this length.
+pub const LONG_BYTES: usize = 64 << 10;
 /// What the daemon takes as one message.
 pub const MAX_BYTES: usize = 1 << 20;
 /// How many steps can be undone.
@@ -53,6 +55,17 @@ impl Field {
         field
     }
 
+    /// A text of any length: a very long one is a chip, so that it costs one frame.
+    pub fn of_any(text: &str) -> Self {
+        let mut field = Self::default();
+        let is_chip = text.len() > LONG_BYTES && field.paste(text).is_ok();
+        if is_chip {
+            field.undo.clear();
+            return field;
+        }
+        Self::of(text)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -92,6 +105,17 @@ impl Field {
         self.shown_range(0..self.text.len())
     }
 
+    /// What is shown before the cursor.
+    pub fn shown_before_cursor(&self) -> String {
+        self.shown_range(0..self.cursor)
+    }
+
+    /// As it comes back from the disk: without what can be undone or yanked.
+    pub fn stored(&self) -> Self {
+        let (text, chips) = (self.text.clone(), self.chips.clone());
+        Self { text, cursor: self.cursor, chips, ..Self::default() }
+    }
+
     /// Takes everything out, as it is.
     pub fn take(&mut self) -> Self {
         let killed = std::mem::take(&mut self.killed);
@@ -100,7 +124,20 @@ impl Field {
 
     pub fn set(&mut self, other: &Self) {
         self.remember(false);
-        (self.text, self.cursor, self.chips) = (other.text.clone(), other.text.len(), other.chips.clone());
+        // The chips of a text that was here stay: undo brings it back.
+        let first = self.chips.len();
+        match first + other.chips.len() <= MAX_CHIPS {
+            true => {
+                let moved = |char| match other.chip(char) {
+                    Some(_) => u32::try_from(first).ok().and_then(|first| char::from_u32(u32::from(char) + first)),
+                    None => Some(char),
+                };
+                self.text = other.text.chars().filter_map(moved).collect();
+                self.chips.extend(other.chips.iter().cloned());
+            }
+            false => self.text = other.whole(),
+        }
+        self.cursor = self.text.len();
     }
 
     /// Replaces the bytes before the cursor from this one on.
@@ -453,6 +490,20 @@ mod tests {
         assert_eq!(field.paste(&log), Err(TooLong(2 * log.len() + 5)));
         field.paste("short\r\n").unwrap();
         assert!(field.raw().starts_with("see short\n"));
+    }
+
+    /// Another text takes its place, and undo brings it back with its paste.
+    #[test]
+    fn undo_brings_a_paste_back() {
+        let paste = "a long line\n".repeat(1_000);
+        let mut field = Field::of("see ");
+        field.paste(&paste).unwrap();
+        let mut other = Field::default();
+        other.paste(&paste.replace("long", "other")).unwrap();
+        field.set(&other);
+        assert_eq!(field.whole(), paste.replace("long", "other"));
+        field.undo();
+        assert_eq!(field.whole(), format!("see {paste}"));
     }
 
     #[test]

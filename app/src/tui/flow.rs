@@ -60,11 +60,30 @@ pub struct Flow<'a> {
 
 impl<'a> Flow<'a> {
     pub fn new(model: &'a Model, cells: usize) -> Option<Self> {
-        let talk = model.talk()?;
-        let desk = model.desk();
+        Some(Self::of(model, model.desk(), model.talk()?, cells))
+    }
+
+    /// The same with another part of the conversation, or other folds.
+    pub fn of(model: &'a Model, desk: &'a Desk, talk: &'a Conversation, cells: usize) -> Self {
         let mut flow = Self { model, desk, talk, items: Vec::new(), cells };
         flow.collect();
-        Some(flow)
+        flow
+    }
+
+    /// The place at the end of what is here. Only where nothing comes after it, one follows what arrives.
+    pub fn end(&self, height: usize) -> ScrollPosition {
+        match self.last_rows(height).first() {
+            Some(row) if self.talk.later => ScrollPosition::At { item: row.item, line: row.line },
+            _ => ScrollPosition::End,
+        }
+    }
+
+    /// How many items come after the one at the top of the screen.
+    pub fn items_below(&self) -> usize {
+        match self.desk.place {
+            ScrollPosition::At { item, .. } => self.items.len() - self.items.partition_point(|(key, ..)| *key <= item),
+            ScrollPosition::End => 0,
+        }
     }
 
     /// The rows that are in sight.
@@ -131,7 +150,7 @@ impl<'a> Flow<'a> {
             }
             // A short conversation stands at the bottom and cannot be scrolled.
             if visible.len() < height {
-                return (ScrollPosition::End, true);
+                return (self.end(height), true);
             }
             let line = line.min(self.rows(at).len().saturating_sub(1));
             return (ScrollPosition::At { item: self.items[at].0, line }, begin);
@@ -149,12 +168,12 @@ impl<'a> Flow<'a> {
             }
         }
         if at >= self.items.len() {
-            return (ScrollPosition::End, false);
+            return (self.end(height), false);
         }
         let item = self.items[at].0;
         match self.rows_from(item, line, height + 1).len() > height {
             true => (ScrollPosition::At { item, line }, false),
-            false => (ScrollPosition::End, false),
+            false => (self.end(height), false),
         }
     }
 
@@ -184,7 +203,7 @@ impl<'a> Flow<'a> {
         }
         let item = self.items[at].0;
         match self.rows_from(item, line, height).len() < height {
-            true => ScrollPosition::End,
+            true => self.end(height),
             false => ScrollPosition::At { item, line },
         }
     }
@@ -221,13 +240,19 @@ impl<'a> Flow<'a> {
     }
 
     fn opened(&self, block: &Block, by_itself: bool) -> bool {
-        self.desk.folds.get(&block.id).copied().unwrap_or(by_itself)
+        self.is_found(block) || self.desk.folds.get(&block.id).copied().unwrap_or(by_itself)
+    }
+
+    /// What was searched for is seen, however it is folded.
+    fn is_found(&self, block: &Block) -> bool {
+        self.model.search.as_ref().is_some_and(|search| search.has(block.id))
     }
 
     fn collect(&mut self) {
         let talk = self.talk;
-        if let Some(inherited) = &talk.inherited {
-            let open = self.desk.inherited_open.unwrap_or(false);
+        // Until the begin is read, something is missing between the two parts.
+        if let Some(inherited) = talk.inherited.as_ref().filter(|_| !talk.more) {
+            let open = self.desk.inherited_open.unwrap_or(false) || inherited.blocks.iter().any(|it| self.is_found(it));
             self.push(Key(hatchery_core::EventId::START, 0), Item::Inherited { open });
             if open {
                 self.push_blocks(&inherited.blocks, true);
@@ -235,6 +260,10 @@ impl<'a> Flow<'a> {
             self.push(Key(inherited.upto, 250), Item::ForkLine);
         }
         self.push_blocks(talk.blocks(), false);
+        // The rest stands at the end of the conversation.
+        if talk.later {
+            return;
+        }
         let last = talk.blocks().last().map_or(talk.upto(), |block| block.id);
         if talk.blocks().is_empty() || matches!(talk.blocks().last(), Some(Block { kind: Kind::ToAgent { .. }, .. })) {
             let starting = self.model.current.and_then(|agent| self.model.roster.agents.get(&agent));
@@ -267,7 +296,8 @@ impl<'a> Flow<'a> {
             if run >= GROUP {
                 let group = &blocks[at..at + run];
                 let upto = group.last().map_or(first.id, |block| block.id);
-                if upto <= self.desk.grouped && !self.desk.open_groups.contains(&first.id) {
+                let is_open = self.desk.open_groups.contains(&first.id) || group.iter().any(|it| self.is_found(it));
+                if upto <= self.desk.grouped && !is_open {
                     self.push(Key(first.id, 0), Item::Group { blocks: group, inherited });
                     at += run;
                     continue;
@@ -360,7 +390,8 @@ fn needs_blank(before: &Item<'_>, item: &Item<'_>) -> bool {
     !together
 }
 
-fn source(block: &Block) -> String {
+/// What a block says, as its source.
+pub fn source(block: &Block) -> String {
     match &block.kind {
         Kind::ToAgent { text, .. } | Kind::Spoken { text, .. } | Kind::Thought { text, .. } => text.clone(),
         Kind::Note { text, .. } | Kind::Across { text } | Kind::Here { text } | Kind::Ask { text, .. } => text.clone(),

@@ -1,20 +1,24 @@
 //! Your hands are safe: what each key leads to, and that nothing that arrives changes what is typed or where one reads.
 
 mod answers;
+mod arrivals;
+mod harm;
+mod kept;
+mod mouse;
 mod settings;
 mod shown;
+mod window;
 
 use super::field::Field;
 use super::look::Look;
-use super::model::{Focus, Link, Model, Purpose, ScrollPosition};
+use super::model::{Link, Model, Purpose, ScrollPosition};
 use super::overlay::Overlay;
-use super::panel::Side;
 use super::update::{Effect, Failed, Msg, Tag, update};
+use super::window::{Part, Window};
 use crate::http::Overview;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use hatchery_core::event::{MessageEvent, QuestionEvent};
+use hatchery_core::event::MessageEvent;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, Timestamp};
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const NOW: Timestamp = Timestamp(1_779_980_000_000);
@@ -62,6 +66,13 @@ fn said(number: u64, of: &str, kind: MessageKind, content: &str) -> Record {
     Record { id: EventId(number), ts: NOW, session: None, event }
 }
 
+/// The whole conversation of an agent.
+fn all(of: &str, records: Vec<Record>) -> Msg {
+    let to = records.last().map_or(EventId::START, |record| record.id);
+    let window = Window { records, from: EventId::START, more: false, to, later: false };
+    Msg::Window { agent: id(of), part: Part::End { before: None }, result: Ok(window) }
+}
+
 /// Ann is in front, with a long conversation.
 fn at_ann() -> Model {
     let mut model = Model::new((80, 24), NOW, Look::PLAIN);
@@ -71,7 +82,7 @@ fn at_ann() -> Model {
     let records = (1..=60)
         .map(|number| said(number, "aaaa", MessageKind::Assistant, &format!("message {number}\n\nwith two paragraphs")))
         .collect();
-    update(&mut model, Msg::Window { agent: id("aaaa"), records, from: EventId(0), more: false });
+    update(&mut model, all("aaaa", records));
     model
 }
 
@@ -94,7 +105,7 @@ fn reports_of_the_lead_are_not_shown() {
     update(&mut model, Msg::Agent(Box::new(serde_json::from_value(lead).unwrap())));
     drop(super::act::go(&mut model, id("lead")));
     let early = said(102, "lead", MessageKind::Assistant, report);
-    update(&mut model, Msg::Window { agent: id("lead"), records: vec![early], from: EventId(0), more: false });
+    update(&mut model, all("lead", vec![early]));
     let alone = said(103, "lead", MessageKind::Assistant, "[AGENT_STATUS] {\"agents\":[]}");
     let prose = said(104, "lead", MessageKind::Assistant, "I write [AGENT_STATUS] {} for that.");
     update(&mut model, Msg::Events(vec![alone, prose]));
@@ -218,26 +229,6 @@ fn the_store_s_trouble_is_told_while_it_lasts() {
 }
 
 #[test]
-fn no_single_key_does_harm() {
-    for focus in [Focus::Text, Focus::Browse, Focus::Tree, Focus::Side] {
-        for letter in ('a'..='z').chain('A'..='Z').chain('0'..='9').chain("#/:? ".chars()) {
-            let mut model = at_ann();
-            model.focus = focus;
-            model.side = Some(Side::Home(super::panel::Home::default()));
-            let effects = press(&mut model, KeyCode::Char(letter));
-            let harmful = posted(&effects).into_iter().filter(|(path, _)| !path.ends_with("/api/agents")).count();
-            assert_eq!(harmful, 0, "{letter} in {focus:?}: {effects:?}");
-            assert!(!model.quit);
-        }
-        let mut model = at_ann();
-        model.focus = focus;
-        assert!(posted(&press(&mut model, KeyCode::Esc)).is_empty());
-        assert!(posted(&control(&mut model, 'c')).is_empty());
-        assert!(!model.quit);
-    }
-}
-
-#[test]
 fn keys_lead_where_they_should() {
     let mut model = at_ann();
     control(&mut model, 'x');
@@ -271,7 +262,7 @@ fn commands_suggest_the_nearest_and_the_text_stays() {
     ];
     for (typed, words) in mistakes {
         model.desk_mut().field = Field::of(typed);
-        super::keys::settle_purpose(&mut model);
+        super::keys::settle_purpose(&mut model, true);
         model.overlay = None;
         let effects = press(&mut model, KeyCode::Enter);
         assert!(effects.is_empty(), "{effects:?}");
@@ -335,77 +326,9 @@ fn what_comes_while_a_conversation_is_read_is_not_lost() {
     assert!(model.talk().unwrap().loading);
     update(&mut model, Msg::Events(vec![said(101, "bbbb", MessageKind::Assistant, "early")]));
     let records = vec![said(9, "bbbb", MessageKind::User, "before")];
-    update(&mut model, Msg::Window { agent: id("bbbb"), records, from: EventId(0), more: false });
+    update(&mut model, all("bbbb", records));
     let ids: Vec<u64> = model.talk().unwrap().blocks().iter().map(|block| block.id.0).collect();
     assert_eq!(ids, [9, 101]);
-}
-
-/// Anything that may arrive while the user types.
-fn arrival() -> impl Strategy<Value = (u8, u8, String)> {
-    (0..9u8, 0..3u8, "[a-z \\n`*#\u{1b}日]{0,60}")
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-
-    /// Whatever arrives, what is typed and where one reads do not change, and neither does what Enter does.
-    #[test]
-    fn hands_are_safe(typed in "[a-z ]{1,20}", scrolled in 0..3usize, arrivals in proptest::collection::vec(arrival(), 1..40)) {
-        let mut model = at_ann();
-        write(&mut model, &typed);
-        for _ in 0..scrolled {
-            press(&mut model, KeyCode::PageUp);
-        }
-        let before = (model.desk().field.clone(), model.desk().purpose, model.desk().place, model.focus, model.current);
-        let first_row = |model: &Model| {
-            let (cells, height) = super::draw::talk_size(model);
-            super::flow::Flow::new(model, cells).and_then(|flow| flow.visible(height).first().map(|row| (row.item, row.line, row.text.to_string())))
-        };
-        let top = first_row(&model);
-        let mut number = 100;
-        for (kind, whose, text) in arrivals {
-            let of = ["aaaa", "bbbb", "root"][usize::from(whose)];
-            number += 1;
-            let record = match kind {
-                0 => said(number, of, MessageKind::Assistant, &text),
-                1 => said(number, of, MessageKind::User, &text),
-                2 => said(number, of, MessageKind::ToolCall, &json!({ "id": "t", "name": "Bash", "input": { "command": text } }).to_string()),
-                3 => said(number, of, MessageKind::ToolResult, &json!({ "id": "t", "content": text, "is_error": false }).to_string()),
-                4 => said(number, of, MessageKind::Interrupted, ""),
-                5 => Record { id: EventId(number), ts: NOW, session: None, event: Event::Question { agent: id(of), what: QuestionEvent::Asked { about: serde_json::from_value(question(1, of)["about"].clone()).unwrap(), text } } },
-                6 => {
-                    update(&mut model, overview(number, vec![question(number, of)]));
-                    said(number, of, MessageKind::Mark, &text)
-                }
-                7 => {
-                    let (kind, begins) = (hatchery_core::partial::PartialKind::Text, number % 3 == 0);
-                    let piece = crate::live_text::LivePiece::Writing { kind, begins, text: text.clone(), since: NOW };
-                    update(&mut model, Msg::Live { agent: id(of), piece });
-                    said(number, "root", MessageKind::Assistant, &text)
-                }
-                _ => {
-                    update(&mut model, Msg::Tick(Timestamp(NOW.0 + i64::try_from(number).unwrap() * 1_000)));
-                    said(number, of, MessageKind::Clear, "")
-                }
-            };
-            update(&mut model, Msg::Events(vec![record]));
-            let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 80, 24));
-            super::draw::draw(&model, &mut buffer);
-        }
-        let after = (model.desk().field.clone(), model.desk().purpose, model.desk().place, model.focus, model.current);
-        prop_assert_eq!(before, after);
-        if scrolled > 0 {
-            prop_assert_eq!(top, first_row(&model));
-        }
-        let effects = press(&mut model, KeyCode::Enter);
-        let sent = posted(&effects);
-        if typed.trim().is_empty() {
-            prop_assert!(sent.is_empty());
-        } else {
-            prop_assert!(sent.len() <= 1);
-            prop_assert!(model.outbox.iter().any(|it| it.field.whole() == typed) || sent.iter().any(|(path, _)| path.ends_with("/say")));
-        }
-    }
 }
 
 /// Prints how long a key takes to become a frame: `cargo test --release -p hatchery --lib every_key_arrives -- --nocapture`.

@@ -2,10 +2,13 @@
 //! single key does harm.
 
 mod browse;
+mod mouse;
 mod overlays;
 mod panels;
 mod prefix;
 mod typing;
+
+pub use mouse::mouse;
 
 use browse::{in_browse, in_search, propose};
 use overlays::in_overlay;
@@ -15,21 +18,18 @@ use typing::in_text;
 pub use typing::{edit_key, fix_purpose, settle_purpose};
 
 use super::act;
-use super::draw;
 use super::field::TooLong;
 use super::model::{Focus, Model};
 use super::overlay::{Finder, Help, Overlay};
 use super::panel::Side;
 use super::text;
 use super::update::Effect;
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// The longest paste that is kept for `/attach`.
 const MAX_ATTACHED_BYTES: usize = 64 << 20;
 /// The letters of panels, also after `g` as on the page.
 const PANELS: &str = "hmlwdcstq";
-/// Rows that the wheel moves.
-const WHEEL: isize = 3;
 
 pub fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     if key.kind == KeyEventKind::Release {
@@ -97,7 +97,9 @@ pub fn paste(model: &mut Model, pasted: &str) -> Vec<Effect> {
         && home.typing
     {
         let key = home.chosen.clone().unwrap_or_default();
-        home.own.entry(key).or_default().insert(&line());
+        if let Err(TooLong(bytes)) = model.own.entry(key).or_default().paste(pasted) {
+            model.say(format!("{} is too long for an answer.", text::size(bytes)));
+        }
         return Vec::new();
     }
     model.focus = Focus::Text;
@@ -111,52 +113,4 @@ pub fn paste(model: &mut Model, pasted: &str) -> Vec<Effect> {
     fix_purpose(model, was_empty);
     model.overlay = None;
     Vec::new()
-}
-
-pub fn mouse(model: &mut Model, event: MouseEvent) -> Vec<Effect> {
-    let areas = draw::areas(model);
-    let at = ratatui::layout::Position { x: event.column, y: event.row };
-    match event.kind {
-        MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
-            let by = if event.kind == MouseEventKind::ScrollUp { -WHEEL } else { WHEEL };
-            match (&mut model.side, areas.side.filter(|area| area.contains(at))) {
-                (Some(Side::Sheet(sheet)), Some(_)) => {
-                    sheet.cursor = sheet.cursor.saturating_add_signed(by).min(sheet.rows.len().saturating_sub(1));
-                    Vec::new()
-                }
-                _ => act::scroll(model, by),
-            }
-        }
-        MouseEventKind::Down(MouseButton::Left) => {
-            if areas.separator.contains(at) {
-                act::to_end(model);
-            } else if areas.text.contains(at) {
-                let cells = draw::text_cells(model.size.0);
-                let row = usize::from(at.y - areas.text.y);
-                model.desk_mut().field.click(row, usize::from(at.x.saturating_sub(2)), cells);
-                model.focus = Focus::Text;
-            } else if let Some(area) = areas.tree.filter(|area| area.contains(at)) {
-                let (rows, _) = draw::tree_rows(model);
-                let row = usize::from(at.y.saturating_sub(area.y + 1));
-                match rows.get(row).map(|row| row.key) {
-                    Some(draw::TreeKey::Agent(agent)) => return act::go(model, agent),
-                    Some(draw::TreeKey::Quest(quest)) => return act::open_quest(model, Some(quest)),
-                    _ => {}
-                }
-            } else if let Some(area) = areas.talk.filter(|area| area.contains(at)) {
-                let (cells, height) = draw::talk_size(model);
-                let rows = super::flow::Flow::new(model, cells).map(|flow| flow.visible(height)).unwrap_or_default();
-                let top = usize::from(area.height).saturating_sub(rows.len());
-                if let Some(row) = usize::from(at.y - area.y).checked_sub(top).and_then(|row| rows.get(row)) {
-                    let key = row.item;
-                    model.desk_mut().chosen = Some(key);
-                    act::fold(model, key);
-                }
-            } else if areas.side.is_some_and(|area| area.contains(at)) {
-                model.focus = Focus::Side;
-            }
-            Vec::new()
-        }
-        _ => Vec::new(),
-    }
 }

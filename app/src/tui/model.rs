@@ -8,16 +8,21 @@ use super::overlay::{Overlay, Reader};
 use super::panel::Side;
 use super::recall::Recall;
 use super::roster::Roster;
+use super::search::Search;
 use crate::config::Keys;
 use hatchery_core::partial::PartialKind;
 use hatchery_core::{AgentId, EventId, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The smallest screen that is drawn on.
 pub const MIN_SIZE: (u16, u16) = (40, 10);
 /// How long a notice stays on the bottom line.
 const NOTICE_MS: i64 = 6_000;
+/// How many of them the log still has.
+const MAX_NOTICES: usize = 100;
+/// A key that was used so often needs no hint.
+const LEARNED: u32 = 5;
 /// How many agents have a number.
 pub const PINS: usize = 9;
 /// The most conversations in memory; the one that was not visited for longest goes.
@@ -39,6 +44,8 @@ pub struct Model {
     pub roster: Roster,
     pub link: Link,
     pub current: Option<AgentId>,
+    /// Since when it is in front.
+    pub in_front_since: Timestamp,
     pub talks: BTreeMap<AgentId, Conversation>,
     /// What agents are writing at the moment. It is not in the log yet, and is lost without harm.
     pub partial: BTreeMap<AgentId, Partial>,
@@ -46,6 +53,8 @@ pub struct Model {
     /// The desk while there is no agent.
     pub front: Desk,
     pub outbox: Vec<Outgoing>,
+    /// Answers in your own words that are not sent yet, by need.
+    pub own: BTreeMap<String, Field>,
     /// The last one last.
     pub visits: Vec<AgentId>,
     pub pins: [Option<AgentId>; PINS],
@@ -67,7 +76,15 @@ pub struct Model {
     pub notice: Option<Notice>,
     pub recall: Recall,
     pub search: Option<Search>,
+    /// The event of the current conversation that one wants to go to, while it is read.
+    pub going: Option<EventId>,
+    /// Everything is told from the end, as in the plain mode: where one read on a screen does not matter.
+    pub from_end: bool,
     pub mouse: bool,
+    /// What `^X M` has chosen, and the setting that it was chosen instead of. Another setting counts again.
+    pub mouse_chosen: Option<MouseChosen>,
+    /// What the settings say about the mouse.
+    pub mouse_set: bool,
     pub bell: bool,
     /// Go to a fork that you asked for.
     pub follow_fork: bool,
@@ -83,6 +100,10 @@ pub struct Model {
     pub awaited_fork: Option<AwaitedFork>,
     /// Ctrl-C was pressed in an empty field.
     pub leaving: bool,
+    /// The question that was answered last, by anybody, and when.
+    pub answered: Option<(EventId, Timestamp)>,
+    /// What was said on the bottom line, the latest last: it stands there for a moment only.
+    pub notices: VecDeque<(Timestamp, String)>,
     /// How often each hint was used.
     pub used: BTreeMap<String, u32>,
     pub quit: bool,
@@ -103,6 +124,8 @@ pub struct Desk {
     pub field: Field,
     /// Fixed with the first character.
     pub purpose: Option<Purpose>,
+    /// The question of the agent that was open when the text was begun. No later one is answered by it.
+    pub begun_on: Option<EventId>,
     pub place: ScrollPosition,
     /// What was opened or folded by hand.
     pub folds: BTreeMap<EventId, bool>,
@@ -121,6 +144,13 @@ pub struct Desk {
     /// The chosen block while you browse.
     #[serde(skip)]
     pub chosen: Option<Key>,
+}
+
+impl Desk {
+    /// As it comes back from the disk.
+    pub fn stored(&self) -> Self {
+        Self { field: self.field.stored(), new_from: None, chosen: None, ..self.clone() }
+    }
 }
 
 /// What Enter will do with the text.
@@ -146,6 +176,13 @@ pub enum ScrollPosition {
         item: Key,
         line: usize,
     },
+}
+
+/// The mouse was turned on or off by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MouseChosen {
+    pub on: bool,
+    pub instead_of: bool,
 }
 
 /// How much an agent has changed, and when that was asked for.
@@ -214,21 +251,6 @@ pub struct Notice {
     pub until: Timestamp,
 }
 
-/// A search in the conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Search {
-    pub words: Field,
-    /// The words are still typed.
-    pub typing: bool,
-    /// The items that match, in order.
-    pub found: Vec<Key>,
-    pub at: usize,
-    /// Where you were before.
-    pub back: ScrollPosition,
-    /// How far back the log was searched.
-    pub upto: Option<EventId>,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitedFork {
     pub child: Option<AgentId>,
@@ -252,11 +274,13 @@ impl Model {
             roster: Roster::default(),
             link: Link::Opening,
             current: None,
+            in_front_since: now,
             talks: BTreeMap::new(),
             partial: BTreeMap::new(),
             desks: BTreeMap::new(),
             front: Desk::default(),
             outbox: Vec::new(),
+            own: BTreeMap::new(),
             visits: Vec::new(),
             pins: [None; PINS],
             focus: Focus::Text,
@@ -272,7 +296,11 @@ impl Model {
             notice: None,
             recall: Recall::default(),
             search: None,
+            going: None,
+            from_end: false,
             mouse: false,
+            mouse_chosen: None,
+            mouse_set: false,
             bell: false,
             follow_fork: true,
             keys: Keys::default(),
@@ -281,6 +309,8 @@ impl Model {
             too_long: None,
             awaited_fork: None,
             leaving: false,
+            answered: None,
+            notices: VecDeque::new(),
             used: BTreeMap::new(),
             quit: false,
             wanted: None,
@@ -326,6 +356,14 @@ impl Model {
         }
     }
 
+    /// The event at the top of the screen of an agent, if that is not the end.
+    pub fn reads_at(&self, agent: AgentId) -> Option<EventId> {
+        match self.desks.get(&agent).map(|desk| desk.place)? {
+            ScrollPosition::At { item, .. } if !self.from_end => Some(item.0),
+            ScrollPosition::At { .. } | ScrollPosition::End => None,
+        }
+    }
+
     pub fn talk(&self) -> Option<&Conversation> {
         self.current.and_then(|agent| self.talks.get(&agent))
     }
@@ -339,9 +377,32 @@ impl Model {
         }
     }
 
+    /// Turns the mouse on or off by hand. That is remembered as long as the settings stay as they are.
+    pub fn choose_mouse(&mut self, on: bool) {
+        self.mouse = on;
+        self.mouse_chosen = Some(MouseChosen { on, instead_of: self.mouse_set });
+    }
+
     /// Says something on the bottom line for a while.
     pub fn say(&mut self, text: impl Into<String>) {
-        self.notice = Some(Notice { text: text.into(), until: Timestamp(self.now.0 + NOTICE_MS) });
+        let text = text.into();
+        if self.notices.len() == MAX_NOTICES {
+            self.notices.pop_front();
+        }
+        self.notices.push_back((self.now, text.clone()));
+        self.notice = Some(Notice { text, until: Timestamp(self.now.0 + NOTICE_MS) });
+    }
+
+    /// Whether something happens for the first time in this project. It is explained once.
+    pub fn is_first_time(&mut self, what: &str) -> bool {
+        let times = self.used.entry(what.to_owned()).or_default();
+        *times = times.saturating_add(1);
+        *times == 1
+    }
+
+    /// Whether a key was used so often that its hint makes room for another one.
+    pub fn is_learned(&self, key: &str) -> bool {
+        self.used.get(key).is_some_and(|times| *times >= LEARNED)
     }
 
     /// What is said at the moment.
@@ -390,8 +451,8 @@ impl Model {
         {
             *free = Some(agent);
         }
-        self.current = Some(agent);
-        self.search = None;
+        (self.current, self.in_front_since) = (Some(agent), self.now);
+        (self.search, self.going) = (None, None);
         self.front.field = self.front.field.take();
         let upto = self.talks.get(&agent).map_or(EventId::START, Conversation::upto);
         let desk = self.desks.entry(agent).or_default();

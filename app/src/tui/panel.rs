@@ -8,6 +8,7 @@ use crate::http::{PermissionView, QuestionView};
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::permission::Access;
 use hatchery_core::{AgentId, EventId, QuestId, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The panel on the right.
@@ -25,8 +26,6 @@ pub struct Home {
     pub chosen: Option<String>,
     /// The chosen answer of it, from 0.
     pub choice: Option<usize>,
-    /// Answers in your own words, by need.
-    pub own: BTreeMap<String, Field>,
     /// An answer is being typed.
     pub typing: bool,
     /// When the panel was entered: an answer needs that it could be read.
@@ -58,9 +57,14 @@ pub struct Sheet {
     pub loading: bool,
     pub filter: Field,
     pub filtering: bool,
+    /// Something happened that it shows: it is read again.
+    pub stale: bool,
+    /// When it was last read.
+    pub read: Timestamp,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SheetKind {
     Mail,
     Log,
@@ -120,6 +124,25 @@ impl Answer {
     }
 }
 
+impl SheetKind {
+    /// What the list is called until it is read.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Mail => "Mail",
+            Self::Log => "Log",
+            Self::Why => "How we know",
+            Self::Changes => "Changes",
+            Self::Cost => "Cost",
+            Self::Seats => "Seats",
+        }
+    }
+
+    /// Whether the list is about one agent.
+    pub fn is_of_one(self) -> bool {
+        matches!(self, Self::Log | Self::Why | Self::Changes)
+    }
+}
+
 impl SheetRow {
     pub fn plain(left: impl Into<String>) -> Self {
         Self { left: left.into(), right: String::new(), ink: Ink::Plain, act: None }
@@ -137,6 +160,8 @@ impl Sheet {
             loading: true,
             filter: Field::default(),
             filtering: false,
+            stale: false,
+            read: Timestamp(0),
         }
     }
 }

@@ -43,10 +43,10 @@ pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
     model.instance = clock::new_request_id().to_string();
     let mut drafts = Drafts::of(project);
     drafts.load(&mut model);
-    model.side = None;
+    (model.side, model.from_end) = (None, true);
     model.wanted = options.agent.clone();
     let outcome = runtime.block_on(serve(project, &mut model, &mut drafts));
-    let saved = drafts.save(&model);
+    let saved = drafts.save(&mut model);
     runtime.shutdown_background();
     outcome?;
     saved.context("your text could not be kept")?;
@@ -127,7 +127,7 @@ pub(super) fn typed(model: &mut Model, line: &str) -> Vec<Effect> {
         return command::run(model, line);
     }
     model.desk_mut().field = Field::of(line);
-    keys::settle_purpose(model);
+    keys::settle_purpose(model, true);
     act::send(model)
 }
 

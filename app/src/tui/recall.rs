@@ -1,18 +1,20 @@
 //! What was typed before: for ↑ and ↓, and for the search by `^R`. Text that was sent, set aside, or left in a killed agent.
 
-use super::field::Field;
+use super::field::{Field, LONG_BYTES};
 use hatchery_core::AgentId;
 use serde::{Deserialize, Serialize};
 
 /// How many entries are kept in a project.
 pub const MAX_ENTRIES: usize = 10_000;
-/// A longer text is not kept: the log has it.
-const MAX_ENTRY_BYTES: usize = 64 << 10;
+/// How many of them may be long. A message has at most 1 MiB, so that the history stays below some megabytes.
+pub const MAX_LONG: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recall {
     /// The latest last.
     pub entries: Vec<Entry>,
+    /// How many were ever added here: the last ones may not be on disk yet.
+    pub added: usize,
     /// Where ↑ has gone to, and the text that was there before.
     at: Option<(usize, Field)>,
 }
@@ -23,18 +25,32 @@ pub struct Entry {
     pub text: String,
 }
 
+impl Entry {
+    pub fn is_long(&self) -> bool {
+        self.text.len() > LONG_BYTES
+    }
+}
+
 impl Recall {
+    /// Keeps a text that was sent. A long one is not kept: the log has it.
     pub fn keep(&mut self, agent: Option<AgentId>, text: &str) {
+        self.at = None;
+        if text.len() <= LONG_BYTES {
+            self.set_aside(agent, text);
+        }
+    }
+
+    /// Keeps a text that is nowhere else, however long it is.
+    pub fn set_aside(&mut self, agent: Option<AgentId>, text: &str) {
         self.at = None;
         let text = text.trim_end();
         let repeated = self.entries.last().is_some_and(|last| last.text == text && last.agent == agent);
-        if text.is_empty() || text.len() > MAX_ENTRY_BYTES || repeated {
+        if text.is_empty() || repeated {
             return;
         }
         self.entries.push(Entry { agent, text: text.to_owned() });
-        if self.entries.len() > MAX_ENTRIES {
-            self.entries.remove(0);
-        }
+        self.added += 1;
+        shorten(&mut self.entries);
     }
 
     /// The entry before the one that is shown: first this agent's, then all.
@@ -44,7 +60,7 @@ impl Recall {
         let entry = &self.entries[*order.get(next)?];
         let draft = self.at.take().map_or_else(|| shown.clone(), |(_, draft)| draft);
         self.at = Some((next, draft));
-        Some(Field::of(&entry.text))
+        Some(Field::of_any(&entry.text))
     }
 
     /// The entry after it, or the draft that was begun.
@@ -56,7 +72,7 @@ impl Recall {
         let order = self.order(agent);
         let entry = &self.entries[*order.get(at - 1)?];
         self.at = Some((at - 1, draft));
-        Some(Field::of(&entry.text))
+        Some(Field::of_any(&entry.text))
     }
 
     /// Something was typed: the entry is a text like any other.
@@ -83,6 +99,19 @@ impl Recall {
         let own = |at: &usize| agent.is_some() && self.entries[*at].agent == agent;
         let latest_first = || (0..self.entries.len()).rev();
         latest_first().filter(own).chain(latest_first().filter(|at| !own(at))).collect()
+    }
+}
+
+/// Leaves out the oldest entries where there are too many, or too many long ones.
+pub fn shorten(entries: &mut Vec<Entry>) {
+    entries.drain(..entries.len().saturating_sub(MAX_ENTRIES));
+    let mut too_many = entries.iter().filter(|entry| entry.is_long()).count().saturating_sub(MAX_LONG);
+    if too_many > 0 {
+        entries.retain(|entry| {
+            let is_left_out = too_many > 0 && entry.is_long();
+            too_many -= usize::from(is_left_out);
+            !is_left_out
+        });
     }
 }
 

@@ -73,7 +73,7 @@ pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
     let config = Config::resolve(project, &Flags::default())?;
     model.missing = missing_program(project, &config.runs);
     let Tui { bell, motion, mouse, follow_fork, keys } = config.tui;
-    model.mouse = options.mouse || mouse;
+    (model.mouse, model.mouse_set) = (mouse, mouse);
     (model.bell, model.roster.still, model.follow_fork, model.keys) = (bell, !motion, follow_fork, keys);
     let mut drafts = Drafts::of(project);
     enter(false).context("the terminal cannot be used")?;
@@ -81,9 +81,16 @@ pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
     let size = crossterm::terminal::size().unwrap_or((80, 24));
     model.size = size;
     drafts.load(&mut model);
+    model.mouse |= options.mouse;
     model.wanted = options.agent.clone();
-    let outcome = runtime.block_on(serve(project, &mut model, &mut drafts));
-    let saved = drafts.save(&model);
+    // The text is kept however this ends; the hook has restored the terminal.
+    let served = std::panic::AssertUnwindSafe(|| runtime.block_on(serve(project, &mut model, &mut drafts)));
+    let outcome = std::panic::catch_unwind(served);
+    let saved = drafts.save(&mut model);
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(panic) => std::panic::resume_unwind(panic),
+    };
     leave();
     // Requests that are under way are the daemon's by now.
     runtime.shutdown_background();
@@ -214,7 +221,9 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
                 keep(drafts, model);
             }
             () = tokio::time::sleep_until(tick_at) => {
-                update(model, Msg::Tick(clock::now()));
+                for effect in update(model, Msg::Tick(clock::now())) {
+                    input = loop_state.carry_out(model, &mut screen, effect, input)?;
+                }
                 frame_at.get_or_insert(Instant::now());
             }
             _ = terminated.recv() => return Ok(()),
@@ -267,6 +276,9 @@ fn next_tick(model: &Model) -> Duration {
         true => Duration::from_millis(1_000 - u64::try_from(clock::now().0.rem_euclid(1_000)).unwrap_or(0)),
         false => Duration::from_secs(60),
     };
+    if let Some(due) = super::act::sheet_due(model) {
+        next = next.min(until(due));
+    }
     if let Some(notice) = &model.notice {
         next = next.min(until(notice.until));
     }
@@ -276,9 +288,9 @@ fn next_tick(model: &Model) -> Duration {
     next
 }
 
-/// Keys that came at once are one paste when there are many of them. An Enter at the very end is a key of its own: a line that was typed
-/// ahead, or sent by a program, is to be sent.
-fn messages(mut batch: Vec<Event>) -> Vec<Msg> {
+/// Keys that came at once are one paste when there are many of them. An Enter among them is a line break, also at the end: a paste never
+/// sends anything. A line that was typed ahead waits in the field for another Enter.
+fn messages(batch: Vec<Event>) -> Vec<Msg> {
     let typed = |event: &Event| match event {
         Event::Key(KeyEvent { code: KeyCode::Char(letter), modifiers, .. })
             if (*modifiers - KeyModifiers::SHIFT).is_empty() =>
@@ -290,11 +302,8 @@ fn messages(mut batch: Vec<Event>) -> Vec<Msg> {
         _ => None,
     };
     if batch.len() >= TYPED_AT_ONCE && batch.iter().all(|event| typed(event).is_some()) {
-        let is_line = batch.iter().position(|event| typed(event) == Some('\n')) == Some(batch.len() - 1);
-        let enter = batch.pop_if(|_| is_line);
-        let pasted = Msg::Paste(batch.iter().filter_map(typed).collect());
-        let enter = enter.and_then(|event| event.as_key_press_event()).map(Msg::Key);
-        return std::iter::once(pasted).chain(enter).collect();
+        let pasted: String = batch.iter().filter_map(typed).collect();
+        return vec![Msg::TypedAtOnce(pasted)];
     }
     let message = |event| match event {
         Event::Key(key) => Some(Msg::Key(key)),

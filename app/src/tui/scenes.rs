@@ -29,7 +29,7 @@ mod design;
 
 mod kinds;
 mod plain;
-mod project;
+pub(super) mod project;
 mod separators;
 mod talk;
 mod webhooks;
@@ -37,9 +37,10 @@ mod webhooks;
 use super::draw;
 use super::field::Field;
 use super::look::Look;
-use super::model::{Changed, Focus, Key, Link, Model, Outgoing, Partial, Purpose, ScrollPosition, Search};
+use super::model::{Changed, Focus, Key, Link, Model, Outgoing, Partial, Purpose, ScrollPosition};
 use super::overlay::{Finder, Help, KillAsk, Overlay, Preview};
 use super::panel::{Home, QuestPanel, Side};
+use super::search::Search;
 use crate::http::{AgentState, Doing, PermissionView, QuestionView, RunPhase, RunView, TakesView};
 use hatchery_core::ask::About;
 
@@ -48,7 +49,10 @@ use hatchery_core::permission::Access;
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{Activity, Evidence};
 use hatchery_core::{EventId, MessageKind, Record, Timestamp};
-use project::{NOW, agent, at, attempt, id, in_quest, parcel_api, quest_id, question, run, words, working};
+use project::{
+    NOW, agent, at, at_work_again, attempt, done_again, id, in_quest, parcel_api, quest_id, question, run, words,
+    working,
+};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use serde_json::json;
@@ -196,8 +200,8 @@ fn a_permission_answered_in_place() {
     model.roster.questions.retain(|question| question.permission.is_some());
     model.roster.documents.clear();
     let key = format!("q{}", wants_psql().id);
-    let mut home = Home { entered: Timestamp(NOW.0 - 10_000), choice: Some(1), typing: true, ..Home::default() };
-    home.own.insert(key, Field::of("not on this one"));
+    let home = Home { entered: Timestamp(NOW.0 - 10_000), choice: Some(1), typing: true, ..Home::default() };
+    model.own.insert(key, Field::of("not on this one"));
     model.side = Some(Side::Home(home));
     model.focus = Focus::Side;
     screen!("20-permission-80x24", model);
@@ -504,16 +508,15 @@ fn browse_and_search() {
     let desk = model.desk_mut();
     (desk.chosen, desk.seen) = (Some(Key(EventId(46_410), 0)), EventId(47_811));
     desk.place = ScrollPosition::At { item: Key(EventId(46_360), 0), line: 1 };
-    let mut found = vec![Key(EventId(46_402), 0), Key(EventId(46_410), 0)];
-    found.extend((0..39).map(|number| Key(EventId(48_300 + number), 0)));
-    model.search = Some(Search {
-        words: Field::of("next_at"),
-        typing: false,
-        found,
-        at: 1,
-        back: ScrollPosition::End,
-        upto: Some(EventId(2_104)),
-    });
+    // Two matches are in the window, and the log has more behind it.
+    let talk = model.talks.get_mut(&id("k3Qd")).unwrap();
+    (talk.later, talk.to) = (true, talk.upto());
+    let mut search = Search::begin(ScrollPosition::End);
+    (search.words, search.typing) = (Field::of("next_at"), false);
+    search.look_in(talk);
+    search.add((0..39).map(|number| EventId(48_300 + number)));
+    (search.at, search.upto) = (1, Some(EventId(2_104)));
+    model.search = Some(search);
     screen!("17-browse-search-80x24", model);
 }
 
@@ -525,8 +528,10 @@ fn who_needs_you_alone() {
     first.context = Some("The table has room for both. Keeping costs one row for each failed delivery.".into());
     let silent = &mut model.roster.questions[2];
     silent.text = "Nothing was heard of it for 10 min. A tool has not answered: pytest -x".into();
-    let mut home = Home { choice: Some(2), typing: true, entered: Timestamp(NOW.0 - 10_000), ..Home::default() };
-    home.own.insert("q47902".into(), Field::of("Keep it for 30 days, then drop it"));
+    let home = Home { choice: Some(2), typing: true, entered: Timestamp(NOW.0 - 10_000), ..Home::default() };
+    at_work_again(&mut model, &["zz00", "zz01"]);
+    done_again(&mut model, &["zz02", "zz03"]);
+    model.own.insert("q47902".into(), Field::of("Keep it for 30 days, then drop it"));
     model.side = Some(Side::Home(home));
     model.focus = Focus::Side;
     screen!("18-needs-you-80x24", model);

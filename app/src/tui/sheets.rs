@@ -26,9 +26,14 @@ pub fn fill(model: &mut Model, value: &Value) {
     };
     if let Some(Side::Sheet(sheet)) = &mut model.side {
         let last = rows.len().saturating_sub(1);
-        sheet.cursor = match kind {
-            SheetKind::Log => last,
-            _ => sheet.cursor.min(last),
+        let was_last = sheet.cursor + 1 >= sheet.rows.len();
+        let chosen = sheet.rows.get(sheet.cursor).and_then(|row| row.act.clone());
+        // The same row stays chosen when it is read again. At the end of the log, one stays at the end.
+        let same = chosen.and_then(|act| rows.iter().position(|row| row.act.as_ref() == Some(&act)));
+        sheet.cursor = match (kind, same) {
+            (SheetKind::Log, _) if was_last => last,
+            (_, Some(same)) => same,
+            (_, None) => sheet.cursor.min(last),
         };
         (sheet.title, sheet.rows, sheet.loading) = (title, rows, false);
     }
@@ -107,13 +112,36 @@ fn log(model: &Model, sheet: &Sheet, value: &Value) -> (String, Vec<SheetRow>) {
             }
         })
         .collect();
+    let rows = with_notices(model, rows, &events);
     let of =
         sheet.agent.map(|agent| format!(" of {}", model.name(agent))).unwrap_or_else(|| " of all agents".to_owned());
     let title = match rows.is_empty() {
         true => format!("No match. {} events are there.", text::thousands(model.upto.0)),
-        false => format!("The last {}{of}", counted(rows.len(), "event")),
+        false => format!("The last {}{of}", counted(events.len(), "event")),
     };
     (title, rows)
+}
+
+/// Puts what was said on the bottom line between the events of the same time. It is no part of the log.
+fn with_notices(model: &Model, rows: Vec<SheetRow>, events: &[Value]) -> Vec<SheetRow> {
+    let begin = events.first().and_then(|event| event["ts"].as_i64());
+    let mut notices = model.notices.iter().filter(|(at, _)| begin.is_some_and(|begin| at.0 >= begin)).peekable();
+    let row = |(at, said): &(Timestamp, String)| SheetRow {
+        left: format!("only here: {}", text::clean(said)),
+        right: text::clock(*at, model.offset_s),
+        ink: Ink::Dim,
+        act: None,
+    };
+    let mut all = Vec::with_capacity(rows.len());
+    for (event, of_event) in events.iter().zip(rows) {
+        let at = event["ts"].as_i64().unwrap_or_default();
+        while let Some(notice) = notices.next_if(|(said, _)| said.0 < at) {
+            all.push(row(notice));
+        }
+        all.push(of_event);
+    }
+    all.extend(notices.map(row));
+    all
 }
 
 fn why(model: &Model, name: &str, value: &Value) -> (String, Vec<SheetRow>) {

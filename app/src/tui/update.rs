@@ -14,12 +14,15 @@ use super::field::Field;
 use super::keys;
 use super::model::{Link, Model, ScrollPosition};
 use super::panel::Side;
+use super::roster::Need;
+use super::window::{Part, Window};
 use crate::http::Overview;
 use crate::quest_document::QuestWord;
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::output::Output;
 use hatchery_core::seat::shown;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, Stream, Timestamp};
+use std::collections::BTreeSet;
 
 pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
     let may_show = matches!(msg, Msg::Key(_) | Msg::Mouse(_) | Msg::Overview(_) | Msg::Quest(_));
@@ -34,6 +37,13 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
     match msg {
         Msg::Key(key) => keys::key(model, key),
         Msg::Paste(text) => keys::paste(model, &text),
+        Msg::TypedAtOnce(text) => {
+            let effects = keys::paste(model, text.trim_end_matches('\n'));
+            if text.ends_with('\n') {
+                model.say("This came at once, like a paste, so it was not sent. Enter sends it.");
+            }
+            effects
+        }
         Msg::Mouse(event) => keys::mouse(model, event),
         Msg::Resize(width, height) => {
             model.size = (width, height);
@@ -55,17 +65,36 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Events(records) => records.iter().flat_map(|record| event(model, record)).collect(),
-        Msg::Window { agent, records, from, more } => window(model, agent, records, from, more),
+        Msg::Window { agent, part, result: Ok(came) } => window(model, agent, part, came),
+        Msg::Window { agent, part: _, result: Err(why) } => {
+            if let Some(talk) = model.talks.get_mut(&agent) {
+                talk.not_read();
+            }
+            if model.current == Some(agent) && model.going.take().is_some() {
+                model.say(words(&why));
+            }
+            Vec::new()
+        }
+        Msg::Whole { agent, what, result } => act::whole(model, agent, what, result),
+        Msg::NotInherited(agent) => {
+            if let Some(talk) = model.talks.get_mut(&agent) {
+                talk.inheriting = false;
+            }
+            Vec::new()
+        }
         Msg::Inherited { agent, from, upto, forked, count, records } => {
             if let Some(talk) = model.talks.get_mut(&agent) {
                 let blocks: Vec<Block> = blocks(from, model.roster.has_seat(from), &records);
-                talk.inherited = Some(Inherited { from, count, upto, forked, blocks });
+                (talk.inherited, talk.inheriting) = (Some(Inherited { from, count, upto, forked, blocks }), false);
             }
             Vec::new()
         }
         Msg::Up => {
             model.link = Link::Up;
-            vec![Effect::Refresh]
+            let mut effects = vec![Effect::Refresh];
+            // What could not be read is read now.
+            effects.extend(act::come_back(model));
+            effects
         }
         Msg::Trouble(trouble) => {
             model.roster.trouble = trouble;
@@ -89,8 +118,9 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Edited(text) => {
-            model.desk_mut().field.set(&Field::of(text.trim_end_matches('\n')));
-            keys::settle_purpose(model);
+            let was_empty = model.desk().field.is_empty();
+            model.desk_mut().field.set(&Field::of_any(text.trim_end_matches('\n')));
+            keys::settle_purpose(model, was_empty);
             Vec::new()
         }
     }
@@ -102,7 +132,7 @@ fn tick(model: &mut Model, now: Timestamp) -> Vec<Effect> {
         model.notice = None;
     }
     fold_out_of_sight(model);
-    Vec::new()
+    act::follow_sheet(model)
 }
 
 /// Groups of tools that are above the screen are folded. What is in sight keeps its height.
@@ -126,28 +156,34 @@ fn fold_out_of_sight(model: &mut Model) {
 
 fn overview_came(model: &mut Model, overview: Overview) -> Vec<Effect> {
     let first = model.link == Link::Opening || model.project.is_empty();
-    let needs_before = model.roster.questions.len();
+    let needed_before: BTreeSet<String> = model.roster.needs().iter().map(Need::key).collect();
     model.project = overview.project.rsplit('/').next().unwrap_or_default().to_owned();
     model.link = Link::Up;
     if model.upto == EventId::START {
         model.upto = overview.head;
     }
     model.roster.take(overview);
+    act::keep_own_words(model);
     act::resolve_wanted(model);
     let mut effects = act::wanted_quests(model);
     if model.current.is_none() {
         effects.extend(act::open_first(model));
-    } else if let Some(current) = model.current
-        && model.talk().is_none_or(|talk| !talk.is_read && !talk.loading)
-    {
+    } else if let Some(current) = model.current {
         effects.extend(act::load(model, current));
     }
     if first && model.size.0 >= 160 && model.side.is_none() && !model.side_closed {
         model.side = Some(Side::Home(super::panel::Home::default()));
     }
-    if !first && model.roster.questions.len() > needs_before {
+    // Once for each need that came up, also when another one is gone.
+    if !first && model.roster.needs().iter().any(|need| !needed_before.contains(&need.key())) {
         effects.push(Effect::Bell);
     }
+    if first && let Some(Side::Sheet(sheet)) = &mut model.side {
+        // It was open when the terminal was left.
+        sheet.agent = model.current;
+        effects.extend(act::read_sheet(model));
+    }
+    effects.extend(act::follow_sheet(model));
     effects.extend(act::flush(model));
     effects.extend(act::arrive(model));
     effects
@@ -177,6 +213,7 @@ fn event(model: &mut Model, record: &Record) -> Vec<Effect> {
     }
     model.upto = record.id;
     let about = whose(&record.event);
+    act::touch_sheet(model, &record.event, about);
     if let Some(agent) = about {
         let is_current = Some(agent) == model.current;
         let counts = matches!(
@@ -195,8 +232,10 @@ fn event(model: &mut Model, record: &Record) -> Vec<Effect> {
         if is_later && (counts || ends_writing(&record.event)) {
             model.partial.remove(&agent);
         }
+        let reads = model.reads_at(agent);
         if let Some(talk) = model.talks.get_mut(&agent) {
             talk.append(record);
+            talk.leave_out(reads);
         }
         if is_current && model.desk().place == ScrollPosition::End {
             model.desk_mut().seen = record.id;
@@ -209,9 +248,16 @@ fn event(model: &mut Model, record: &Record) -> Vec<Effect> {
         Event::Agent { agent, what: AgentEvent::Created { .. } } => effects.push(Effect::Agent(*agent)),
         Event::Question { agent, what: QuestionEvent::Asked { .. } } => {
             let name = model.name(*agent);
-            if Some(*agent) != model.current {
-                model.say(format!("{name} asks you · ^X e"));
+            match (Some(*agent) == model.current, model.is_first_time("asked")) {
+                (_, true) => {
+                    model.say(format!("{name} asks you. ^X a opens its question: a number chooses, Enter answers."))
+                }
+                (false, false) => model.say(format!("{name} asks you · ^X e")),
+                (true, false) => {}
             }
+        }
+        Event::Question { what: QuestionEvent::Answered { question, .. }, .. } => {
+            model.answered = Some((*question, record.ts));
         }
         Event::Mail(MailEvent::Sent { to: hatchery_core::Address::Human, from, .. }) => {
             let name = match from {
@@ -237,13 +283,15 @@ fn whose(event: &Event) -> Option<AgentId> {
     }
 }
 
-fn window(model: &mut Model, agent: AgentId, records: Vec<Record>, from: EventId, more: bool) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    let Some(talk) = model.talks.get_mut(&agent) else { return effects };
+fn window(model: &mut Model, agent: AgentId, part: Part, came: Window) -> Vec<Effect> {
+    let reads = model.reads_at(agent);
+    let Some(talk) = model.talks.get_mut(&agent) else { return Vec::new() };
     let is_first = !talk.is_read;
-    let got = records.len();
-    let first = records.first().map(|record| record.id);
-    talk.prepend(records, from, more);
+    let first = came.records.first().map(|record| record.id);
+    talk.take(part, came);
+    if reads.is_some() {
+        talk.leave_out(reads);
+    }
     let upto = talk.upto();
     let desk = model.desks.entry(agent).or_default();
     if is_first {
@@ -257,15 +305,14 @@ fn window(model: &mut Model, agent: AgentId, records: Vec<Record>, from: EventId
         if desk.place == ScrollPosition::End {
             desk.seen = desk.seen.max(upto);
         }
-    } else if let Some(first) = first {
+    } else if let Some(first) = first.filter(|_| matches!(part, Part::Before(_))) {
         desk.grouped = desk.grouped.max(first);
     }
-    // A page may have found little: the rest of a screen is worth another one.
-    let few = model.talks.get(&agent).is_some_and(|talk| talk.blocks().len() < 60);
-    if more && (few || got == 0) {
-        effects.extend(act::load_earlier(model, agent));
+    if model.current != Some(agent) {
+        return Vec::new();
     }
-    effects
+    let effects = act::go_on(model);
+    if effects.is_empty() { act::come_back(model) } else { effects }
 }
 
 /// Whether the documents of quests are needed: only those have failed steps.

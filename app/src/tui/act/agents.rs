@@ -55,7 +55,8 @@ pub fn arrive(model: &mut Model) -> Vec<Effect> {
     if forked {
         model.desk_mut().inherited_open = Some(true);
         let kept = parent.map(|parent| format!(" Your text in {parent} is kept.")).unwrap_or_default();
-        model.say(format!("You are in the fork.{kept}"));
+        let knows = if model.is_first_time("fork") { ", which knows what its parent knew" } else { "" };
+        model.say(format!("You are in the fork{knows}.{kept}"));
     }
     effects
 }

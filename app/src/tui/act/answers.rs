@@ -1,7 +1,8 @@
 //! Answers to questions, and commands to quests.
 
 use super::{go, open_quest};
-use crate::client::paths::{quest_path, step_path};
+use crate::client::paths::step_path;
+use crate::quest_document::QuestWord;
 use crate::tui::draw::SIDE_FROM;
 use crate::tui::field::Field;
 use crate::tui::model::{Focus, Model};
@@ -13,7 +14,12 @@ use hatchery_core::{AgentId, EventId};
 use serde_json::json;
 
 /// How long a panel must have been on the screen before a number in it answers something.
-const READABLE_MS: i64 = 300;
+pub(super) const READABLE_MS: i64 = 300;
+
+pub(super) const TOO_QUICK: &str = "That was too quick to have been read. Enter again sends it.";
+
+/// How much of a quest's id is written in a command.
+const SHORT_QUEST: usize = 6;
 
 /// What stands in Home while an answer is under way.
 pub const SENDING: &str = "Sending …";
@@ -47,7 +53,7 @@ pub fn number_on_question(model: &mut Model, number: usize) -> Option<Vec<Effect
         model.focus = Focus::Text;
         let desk = model.desk_mut();
         (desk.field, desk.chosen) = (Field::of(&number.to_string()), None);
-        crate::tui::keys::settle_purpose(model);
+        crate::tui::keys::settle_purpose(model, true);
     } else {
         answer_oldest(model);
         if let Some(Side::Home(home)) = &mut model.side {
@@ -94,8 +100,25 @@ pub fn choose(model: &mut Model, number: usize) {
         home.choice = Some(number - 1);
         home.chosen = Some(key.clone());
         home.typing = own;
-        if own {
-            home.own.entry(key).or_default();
+    }
+    if own {
+        model.own.entry(key).or_default();
+    }
+}
+
+/// Words for a question that is no longer asked are in the history. While they are being sent, the answer decides.
+pub fn keep_own_words(model: &mut Model) {
+    let asked = |need: &str| model.roster.questions.iter().any(|question| format!("q{}", question.id) == need);
+    let is_open = |need: &str| match &model.side {
+        Some(Side::Home(home)) => {
+            home.typing && home.chosen.as_deref() == Some(need) || home.outcomes.contains_key(need)
+        }
+        _ => false,
+    };
+    let gone: Vec<String> = model.own.keys().filter(|need| !asked(need) && !is_open(need)).cloned().collect();
+    for need in gone {
+        if let Some(words) = model.own.remove(&need) {
+            model.recall.set_aside(model.current, &words.whole());
         }
     }
 }
@@ -105,7 +128,7 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
     let Some((_, need)) = chosen_need(model) else { return Vec::new() };
     let Some(Side::Home(home)) = &model.side else { return Vec::new() };
     if model.now.0 - home.entered.0 < READABLE_MS {
-        model.say("That was too quick to have been read. Enter again sends it.");
+        model.say(TOO_QUICK);
         return Vec::new();
     }
     let Some(choice) = home.choice else {
@@ -127,13 +150,13 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
             let Some(choice) = choices.get(choice) else { return Vec::new() };
             let answer = match &choice.answer {
                 Answer::ReadPlan(quest) => return open_quest(model, Some(*quest)),
-                Answer::Deny => match home.own.get(&key).map(Field::whole).unwrap_or_default().trim() {
+                Answer::Deny => match model.own.get(&key).map(Field::whole).unwrap_or_default().trim() {
                     "" => "deny".to_owned(),
                     reason => format!("deny: {reason}"),
                 },
                 Answer::Word(word) => word.clone(),
                 Answer::Own(begin) => {
-                    let own = home.own.get(&key).map(Field::whole).unwrap_or_default();
+                    let own = model.own.get(&key).map(Field::whole).unwrap_or_default();
                     if own.trim().is_empty() {
                         return Vec::new();
                     }
@@ -200,19 +223,14 @@ pub fn open_step(model: &mut Model) -> Vec<Effect> {
     }
 }
 
-pub fn quest_command(model: &mut Model, word: &str) -> Vec<Effect> {
-    let Some(Side::Quest(panel)) = &model.side else { return Vec::new() };
-    let quest = panel.quest.to_string();
-    let Some(document) = model.roster.documents.get(&panel.quest) else { return Vec::new() };
-    let (path, words) = match word {
-        "retry" => {
-            let Some(step) = document.steps.get(panel.step) else { return Vec::new() };
-            (step_path(&quest, &step.id.to_string(), "/retry"), format!("{} is tried again.", step.id))
-        }
-        _ if document.state == crate::quest_document::QuestWord::Paused => {
-            (quest_path(&quest, "/resume"), "The quest goes on.".to_owned())
-        }
-        _ => (quest_path(&quest, "/pause"), "The quest is paused.".to_owned()),
-    };
-    vec![Effect::Post { tag: Tag::Done { words, text: String::new() }, path, body: json!({}) }]
+/// The command of a letter in the panel of a quest, for its chosen step.
+pub fn quest_command(model: &Model, word: &str) -> Option<String> {
+    let Some(Side::Quest(panel)) = &model.side else { return None };
+    let quest = &panel.quest.to_string()[..SHORT_QUEST];
+    let document = model.roster.documents.get(&panel.quest)?;
+    Some(match word {
+        "retry" => format!("/quest retry {quest} {}", document.steps.get(panel.step)?.id),
+        _ if document.state == QuestWord::Paused => format!("/quest resume {quest}"),
+        _ => format!("/quest pause {quest}"),
+    })
 }

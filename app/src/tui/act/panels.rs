@@ -1,12 +1,12 @@
 //! Opening and closing panels.
 
-use crate::client::paths::agent_path;
+use crate::client::paths::{agent_path, escaped};
 use crate::tui::draw;
-use crate::tui::model::{Focus, Model};
+use crate::tui::model::{Focus, Link, Model};
 use crate::tui::panel::{Home, QuestPanel, Sheet, SheetKind, Side};
 use crate::tui::update::{Effect, Tag, is_watched};
 use hatchery_core::quest::StepStatus;
-use hatchery_core::{AgentId, QuestId};
+use hatchery_core::{AgentId, Event, QuestId, Timestamp};
 
 /// Opens a panel, or closes it when it is open.
 pub fn toggle(model: &mut Model, letter: char) -> Vec<Effect> {
@@ -106,31 +106,73 @@ pub fn settle_step(model: &mut Model) {
 }
 
 pub fn open_sheet(model: &mut Model, kind: SheetKind) -> Vec<Effect> {
-    let current = model.current.map(|agent| agent.to_string());
-    let of = |rest: &str| current.as_ref().map(|agent| agent_path(agent, rest));
-    let (title, path) = match kind {
-        SheetKind::Mail => ("Mail", Some("/api/mail/human/threads?limit=100".to_owned())),
-        SheetKind::Log => (
-            "Log",
-            current.as_ref().map(|agent| format!("/api/events.json?limit=200&before={}&agent={agent}", i64::MAX)),
-        ),
-        SheetKind::Why => ("How we know", of("/why")),
-        SheetKind::Changes => ("Changes", of("/changes")),
-        SheetKind::Cost => ("Cost", Some("/api/usage?days=7".to_owned())),
-        SheetKind::Seats => ("Seats", Some("/api/seats".to_owned())),
-    };
-    let Some(path) = path else {
+    if kind.is_of_one() && model.current.is_none() {
         model.say("There is no agent yet.");
         return Vec::new();
-    };
-    let path = if kind == SheetKind::Log {
-        path.replace(&i64::MAX.to_string(), &(model.upto.0 + 1).to_string())
-    } else {
-        path
-    };
-    model.side = Some(Side::Sheet(Sheet::loading(kind, model.current, title)));
+    }
+    model.side = Some(Side::Sheet(Sheet::loading(kind, model.current, kind.title())));
     model.focus = Focus::Side;
+    read_sheet(model)
+}
+
+/// Asks for what the open list shows.
+pub fn read_sheet(model: &mut Model) -> Vec<Effect> {
+    let (now, upto) = (model.now, model.upto);
+    let Some(Side::Sheet(sheet)) = &mut model.side else { return Vec::new() };
+    let of = |rest: &str| sheet.agent.map(|agent| agent_path(&agent.to_string(), rest));
+    let path = match sheet.kind {
+        SheetKind::Mail => Some("/api/mail/human/threads?limit=100".to_owned()),
+        SheetKind::Log => {
+            let of = sheet.agent.map(|agent| format!("&agent={agent}")).unwrap_or_default();
+            let words = sheet.filter.whole();
+            let words = if words.is_empty() { String::new() } else { format!("&words={}", escaped(&words)) };
+            Some(format!("/api/events.json?limit=200&before={}{of}{words}", upto.next()))
+        }
+        SheetKind::Why => of("/why"),
+        SheetKind::Changes => of("/changes"),
+        SheetKind::Cost => Some("/api/usage?days=7".to_owned()),
+        SheetKind::Seats => Some("/api/seats".to_owned()),
+    };
+    let Some(path) = path else { return Vec::new() };
+    (sheet.loading, sheet.stale, sheet.read) = (true, false, now);
     vec![Effect::Get { tag: Tag::Sheet, path }]
+}
+
+/// How long an open list is left alone before it is read again.
+const READ_AGAIN_MS: i64 = 1_000;
+
+/// When the open list is read again, if something has happened that it shows.
+pub fn sheet_due(model: &Model) -> Option<Timestamp> {
+    match &model.side {
+        // In the plain mode a list is told once.
+        Some(Side::Sheet(sheet)) if sheet.stale && !sheet.loading && !sheet.filtering && !model.from_end => {
+            Some(Timestamp(sheet.read.0 + READ_AGAIN_MS))
+        }
+        _ => None,
+    }
+}
+
+/// Reads the open list again when that is due.
+pub fn follow_sheet(model: &mut Model) -> Vec<Effect> {
+    match sheet_due(model) {
+        Some(due) if due <= model.now && model.link == Link::Up => read_sheet(model),
+        _ => Vec::new(),
+    }
+}
+
+/// Marks the open list if an event is about what it shows.
+pub fn touch_sheet(model: &mut Model, event: &Event, whose: Option<AgentId>) {
+    let Some(Side::Sheet(sheet)) = &mut model.side else { return };
+    let is_of_it = sheet.agent.is_none() || sheet.agent == whose;
+    let is_run = matches!(event, Event::Run { .. } | Event::Message(_));
+    sheet.stale |= match sheet.kind {
+        SheetKind::Mail => matches!(event, Event::Mail(_)),
+        SheetKind::Log => is_of_it,
+        SheetKind::Why => whose.is_some() && is_of_it,
+        SheetKind::Changes => is_run && is_of_it,
+        SheetKind::Cost => is_run,
+        SheetKind::Seats => !matches!(event, Event::Message(_) | Event::Mail(_) | Event::Question { .. }),
+    };
 }
 
 /// Documents of quests that something is shown of.

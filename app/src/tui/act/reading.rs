@@ -1,21 +1,18 @@
 //! Reading a conversation: scrolling, choosing and folding blocks.
 
-use super::load_earlier;
-use crate::tui::conversation::Kind;
+use super::{approach, load_earlier};
+use crate::tui::conversation::{Conversation, Kind};
 use crate::tui::draw;
 use crate::tui::flow::Flow;
 use crate::tui::model::{Key, Model, ScrollPosition};
-use crate::tui::update::Effect;
-use hatchery_core::EventId;
+use crate::tui::update::{Effect, Failed, words};
+use crate::tui::window::{Part, Whole, Window};
+use hatchery_core::{AgentId, EventId, Record};
 
 pub fn scroll(model: &mut Model, by: isize) -> Vec<Effect> {
     let (cells, height) = draw::talk_size(model);
     let Some(flow) = Flow::new(model, cells) else { return Vec::new() };
     let (place, at_begin) = flow.scrolled(by, height);
-    let near_begin = match place {
-        ScrollPosition::At { item, .. } => flow.keys().take(20).any(|key| key == item),
-        ScrollPosition::End => false,
-    };
     let seen = flow.visible(height).last().map(|row| row.item.0);
     let desk = model.desk_mut();
     // What was in sight when you left the end is what you have seen.
@@ -24,20 +21,22 @@ pub fn scroll(model: &mut Model, by: isize) -> Vec<Effect> {
     }
     desk.place = place;
     follow_end(model);
-    match (at_begin || near_begin, model.current) {
+    match (at_begin && by < 0, model.current) {
         (true, Some(agent)) => load_earlier(model, agent),
-        _ => Vec::new(),
+        _ => approach(model),
     }
 }
 
-pub fn to_end(model: &mut Model) {
+/// Goes to the end of the conversation, and follows what arrives.
+pub fn to_end(model: &mut Model) -> Vec<Effect> {
     model.desk_mut().place = ScrollPosition::End;
     follow_end(model);
+    approach(model)
 }
 
 fn follow_end(model: &mut Model) {
     if model.desk().place == ScrollPosition::End {
-        let upto = model.talk().map(crate::tui::conversation::Conversation::upto);
+        let upto = model.talk().map(Conversation::upto);
         let desk = model.desk_mut();
         desk.seen = upto.map_or(desk.seen, |upto| upto.max(desk.seen));
     }
@@ -68,14 +67,14 @@ pub fn choose_block(model: &mut Model, by: isize) -> Vec<Effect> {
         None => visible.last().and_then(|row| keys.iter().position(|key| *key == row.item)).unwrap_or(keys.len() - 1),
     };
     let place = match at + 1 == keys.len() {
-        true => ScrollPosition::End,
+        true => flow.end(height),
         false => flow.place_of(keys[at], height),
     };
     let desk = model.desk_mut();
     (desk.chosen, desk.place) = (Some(keys[at]), place);
     match (at < 5, model.current) {
         (true, Some(agent)) => load_earlier(model, agent),
-        _ => Vec::new(),
+        _ => approach(model),
     }
 }
 
@@ -169,10 +168,44 @@ pub fn code_of(source: &str) -> String {
     out
 }
 
-/// The whole conversation that is loaded, as text.
-pub fn transcript(model: &Model) -> String {
+/// What is said where the end of the conversation is wanted and not there.
+pub const FURTHER_DOWN: &str = "Its last words are further down. Ctrl-End goes there.";
+
+/// All of a conversation was read: it is shown or copied as text. Where it could not be read, what is here is better than nothing.
+pub fn whole(model: &mut Model, agent: AgentId, what: Whole, result: Result<Vec<Record>, Failed>) -> Vec<Effect> {
+    let talk = match result {
+        Ok(records) => {
+            let mut talk = Conversation::new(agent, model.roster.has_seat(agent));
+            talk.inherited = model.talks.get(&agent).and_then(|talk| talk.inherited.clone());
+            let window = Window { records, from: EventId::START, more: false, to: EventId::START, later: false };
+            talk.take(Part::End { before: None }, window);
+            talk
+        }
+        Err(why) => {
+            model.say(format!("{} This is what was read before.", words(&why)));
+            let Some(talk) = model.talks.get(&agent) else { return Vec::new() };
+            talk.clone()
+        }
+    };
+    let text = transcript(model, &talk, what == Whole::Page { full: true });
+    vec![match what {
+        Whole::Copy => Effect::Copy(text),
+        Whole::Page { .. } => Effect::Pager(text),
+    }]
+}
+
+/// A conversation as text: folded as on the screen, or with everything.
+fn transcript(model: &Model, talk: &Conversation, full: bool) -> String {
     let (cells, _) = draw::talk_size(model);
-    let Some(flow) = Flow::new(model, cells.max(80)) else { return String::new() };
-    let rows = flow.all_rows();
+    let mut desk = model.desks.get(&talk.agent).cloned().unwrap_or_default();
+    if full {
+        desk.inherited_open = Some(true);
+        let inherited = talk.inherited.iter().flat_map(|inherited| &inherited.blocks);
+        for block in inherited.chain(talk.blocks()) {
+            desk.folds.insert(block.id, true);
+            desk.open_groups.insert(block.id);
+        }
+    }
+    let rows = Flow::of(model, &desk, talk, cells.max(80)).all_rows();
     rows.iter().map(|row| row.text.to_string().trim_end().to_owned()).collect::<Vec<_>>().join("\n") + "\n"
 }

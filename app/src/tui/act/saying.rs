@@ -1,11 +1,12 @@
 //! Your text: saying it, and getting it back when it could not be said.
 
-use super::{answer_effect, fork, open_quest};
+use super::answers::{READABLE_MS, TOO_QUICK};
+use super::{answer_effect, approach, fork, open_quest};
 use crate::client::paths::agent_path;
 use crate::tui::command;
 use crate::tui::field::{Field, TooLong};
 use crate::tui::model::{Link, Model, Outgoing, Purpose, ScrollPosition};
-use crate::tui::panel::{self, Answer, Choice};
+use crate::tui::panel::{self, Answer, Choice, is_answered_by_words};
 use crate::tui::roster::State;
 use crate::tui::text;
 use crate::tui::update::{Attached, Effect, Failed, Tag, words};
@@ -31,6 +32,12 @@ pub fn send(model: &mut Model) -> Vec<Effect> {
                 model.desk_mut().purpose = Some(Purpose::Message);
                 return Vec::new();
             };
+            // A permission is answered by choosing, and only when it could be read.
+            let shown_ms = model.now.0 - asked.asked.max(model.in_front_since).0;
+            if is_answered_by_words(asked) && shown_ms < READABLE_MS {
+                model.say(TOO_QUICK);
+                return Vec::new();
+            }
             let is_amount = asked.takes.amount;
             let words = match panel::chosen_by_number(model, asked, &whole) {
                 None => whole,
@@ -78,16 +85,25 @@ pub fn send(model: &mut Model) -> Vec<Effect> {
     }
 }
 
-/// Takes the text out of the field and keeps it in the history.
+/// Takes the text out of the field to be sent, and keeps it in the history. A long paste is not kept: what is sent is in the log.
 pub fn take_text(model: &mut Model) -> Field {
-    let agent = model.current;
-    let desk = model.desk_mut();
-    desk.purpose = None;
-    let field = desk.field.take();
+    let field = take_field(model);
     let shown = if field.raw().len() == field.len() { field.whole() } else { String::new() };
-    model.recall.keep(agent, &shown);
+    model.recall.keep(model.current, &shown);
     model.overlay = None;
     field
+}
+
+/// Takes the text out of the field and puts all of it into the history, because it is nowhere else.
+pub fn lay_aside(model: &mut Model) {
+    let field = take_field(model);
+    model.recall.set_aside(model.current, &field.whole());
+}
+
+fn take_field(model: &mut Model) -> Field {
+    let desk = model.desk_mut();
+    (desk.purpose, desk.begun_on) = (None, None);
+    desk.field.take()
 }
 
 /// Says something to an agent, or keeps it until the daemon is back.
@@ -104,7 +120,9 @@ pub fn say_to(model: &mut Model, agent: AgentId, mut field: Field) -> Vec<Effect
     if Some(agent) == model.current {
         model.desk_mut().place = ScrollPosition::End;
     }
-    flush(model)
+    let mut effects = flush(model);
+    effects.extend(approach(model));
+    effects
 }
 
 /// Sends what waits, one text of each agent at a time, in order. Nothing is sent before the log is read up to the daemon's word: what
@@ -182,7 +200,14 @@ pub fn arrived(model: &mut Model, agent: AgentId, id: EventId, content: &str) {
 pub fn give_back(model: &mut Model, field: &Field) {
     match model.current {
         Some(agent) => give_back_to(model, agent, field),
-        None => model.front.field.set(field),
+        None => give_back_to_front(model, field),
+    }
+}
+
+fn give_back_to_front(model: &mut Model, field: &Field) {
+    match model.front.field.is_empty() {
+        true => model.front.field.set(field),
+        false => model.recall.set_aside(None, &field.whole()),
     }
 }
 
@@ -191,7 +216,7 @@ pub fn give_back_answer(model: &mut Model, need: &str, words: &str) {
     let asked = model.roster.questions.iter().find(|question| format!("q{}", question.id) == need);
     match asked.map(|question| question.agent).or(model.current) {
         Some(agent) => give_back_to(model, agent, &Field::of(words)),
-        None => model.front.field.set(&Field::of(words)),
+        None => give_back_to_front(model, &Field::of(words)),
     }
 }
 
@@ -202,7 +227,7 @@ fn give_back_to(model: &mut Model, agent: AgentId, field: &Field) {
             desk.field.set(field);
             desk.purpose = Some(if field.raw().starts_with('/') { Purpose::Command } else { Purpose::Message });
         }
-        false => model.recall.keep(Some(agent), &field.whole()),
+        false => model.recall.set_aside(Some(agent), &field.whole()),
     }
 }
 

@@ -1,116 +1,144 @@
 //! Searching a conversation.
 
-use super::{load_earlier, take_text};
+use super::lay_aside;
+use crate::cli::read_record;
 use crate::client::paths::escaped;
 use crate::tui::draw;
 use crate::tui::flow::Flow;
-use crate::tui::model::{Focus, Key, Model, Search};
+use crate::tui::model::{Focus, Model};
+use crate::tui::search::{MAX_FOUND, Search, is_in};
 use crate::tui::update::{Effect, Tag};
+use crate::tui::window::Part;
 use hatchery_core::{AgentId, EventId, Timestamp};
 use serde_json::Value;
 
+/// Shorter words are looked for only in what is loaded: the log has them everywhere.
+const LEAST_CHARS: usize = 3;
+
 pub fn begin_search(model: &mut Model) {
-    let back = model.desk().place;
     model.focus = Focus::Browse;
-    model.search = Some(Search { typing: true, back, ..Search::default() });
+    model.search = Some(Search::begin(model.desk().place));
 }
 
-/// Looks in what is loaded, and asks the log for what came before.
+/// Looks in what is loaded, and asks the log for the rest of it.
 pub fn search(model: &mut Model) -> Vec<Effect> {
-    let (cells, height) = draw::talk_size(model);
-    let Some(words) = model.search.as_ref().map(|search| search.words.whole().to_lowercase()) else {
+    let (agent, before) = match model.talk() {
+        Some(talk) if talk.later => (talk.agent, model.upto.next()),
+        Some(talk) => (talk.agent, talk.from.next()),
+        None => return Vec::new(),
+    };
+    let Some(search) = &mut model.search else { return Vec::new() };
+    search.restart();
+    if let Some(talk) = model.talks.get(&agent) {
+        search.look_in(talk);
+    }
+    let words = search.wanted();
+    let is_whole = model.talks.get(&agent).is_some_and(|talk| !talk.more && !talk.later);
+    let mut effects = show_match(model);
+    if !is_whole && words.chars().count() >= LEAST_CHARS {
+        effects.push(in_log(agent, words, before));
+    }
+    effects
+}
+
+fn in_log(agent: AgentId, words: String, before: EventId) -> Effect {
+    let path = format!("/api/events.json?limit=100&agent={agent}&before={before}&words={}", escaped(&words));
+    Effect::Get { tag: Tag::Search { agent, words }, path }
+}
+
+/// A part of the log was searched. The search goes on with what comes before it.
+pub fn found_in_log(model: &mut Model, agent: AgentId, words: &str, value: &Value) -> Vec<Effect> {
+    let is_current = model.search.as_ref().is_some_and(|search| search.wanted() == words);
+    if !is_current || model.current != Some(agent) {
         return Vec::new();
-    };
-    let Some(flow) = Flow::new(model, cells) else { return Vec::new() };
-    let matches = |key: &Key| !words.is_empty() && flow.source(*key).to_lowercase().contains(&words);
-    let found: Vec<Key> = flow.keys().filter(matches).collect();
-    let last = found.last().map(|key| flow.place_of(*key, height));
-    let count = found.len();
-    let chosen = found.last().copied();
-    let (agent, from, more) = match model.talk() {
-        Some(talk) => (Some(talk.agent), talk.from, talk.more),
-        None => (None, EventId::START, false),
-    };
-    if let Some(search) = &mut model.search {
-        (search.found, search.at) = (found, count.saturating_sub(1));
-        search.upto = more.then_some(from);
     }
-    if let Some(place) = last {
-        let desk = model.desk_mut();
-        (desk.place, desk.chosen) = (place, chosen);
+    let Some(search) = &mut model.search else { return Vec::new() };
+    let events = value["events"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let records = events.iter().filter_map(|event| read_record(&event.to_string()).ok());
+    let had_none = search.found.is_empty();
+    search.add(records.filter(|record| is_in(agent, record, words)).map(|record| record.id));
+    let from = value["from"].as_u64().map(EventId).filter(|from| *from > EventId::START);
+    search.upto = from;
+    let goes_on = from.filter(|_| search.found.len() < MAX_FOUND);
+    let mut effects = if had_none { show_match(model) } else { Vec::new() };
+    effects.extend(goes_on.map(|from| in_log(agent, words.to_owned(), from.next())));
+    effects
+}
+
+pub fn next_match(model: &mut Model, forward: bool) -> Vec<Effect> {
+    let Some(search) = &mut model.search else { return Vec::new() };
+    let count = search.found.len();
+    if count == 0 {
+        return Vec::new();
     }
-    match agent.filter(|_| more && words.chars().count() >= 3) {
-        Some(agent) => {
-            let path =
-                format!("/api/events.json?limit=50&agent={agent}&before={}&words={}", from.0 + 1, escaped(&words));
-            vec![Effect::Get { tag: Tag::Search { agent, words }, path }]
+    search.at = if forward { (search.at + 1) % count } else { (search.at + count - 1) % count };
+    show_match(model)
+}
+
+/// Goes to the chosen match. One that is not loaded is read first.
+fn show_match(model: &mut Model) -> Vec<Effect> {
+    match model.search.as_ref().and_then(Search::current) {
+        Some(key) => go_to(model, key.0),
+        None => Vec::new(),
+    }
+}
+
+/// Goes to an event of the log. One that is no part of the current conversation is shown as it is.
+pub fn goto(model: &mut Model, id: EventId) -> Vec<Effect> {
+    match model.talk() {
+        Some(talk) if talk.has(id) => go_to(model, id),
+        Some(talk) => {
+            let path = format!("/api/events.json?limit=1&after={}", id.0.saturating_sub(1));
+            vec![Effect::Get { tag: Tag::Goto { agent: talk.agent, id }, path }]
         }
         None => Vec::new(),
     }
 }
 
-/// The log has matches before the window: the conversation is read back to the newest of them.
-pub fn found_in_log(model: &mut Model, agent: AgentId, words: &str, value: &Value) -> Vec<Effect> {
-    let current = model.search.as_ref().is_some_and(|search| search.words.whole().to_lowercase() == words);
-    if !current || model.current != Some(agent) {
+/// Goes to an event of the current conversation, or asks for the part of the log where it is.
+pub fn go_to(model: &mut Model, id: EventId) -> Vec<Effect> {
+    let Some(talk) = model.current.and_then(|agent| model.talks.get_mut(&agent)) else { return Vec::new() };
+    if talk.covers(id) {
+        model.going = None;
+        place_at(model, id);
         return Vec::new();
     }
-    let from = value["from"].as_u64().map(EventId);
-    let oldest = value["events"].as_array().and_then(|events| events.last()).and_then(|event| event["id"].as_u64());
-    if let Some(search) = &mut model.search {
-        search.upto = from;
+    model.going = Some(id);
+    if talk.loading {
+        return Vec::new();
     }
-    match (oldest, model.search.as_ref().is_some_and(|search| search.found.is_empty())) {
-        (Some(_), true) => load_earlier(model, agent),
-        _ => Vec::new(),
+    talk.loading = true;
+    vec![Effect::Load { agent: talk.agent, part: Part::Around(id) }]
+}
+
+/// A part of the current conversation came: looks in it for what is searched, and goes where one wanted to go.
+pub fn go_on(model: &mut Model) -> Vec<Effect> {
+    if let (Some(search), Some(talk)) = (&mut model.search, model.current.and_then(|agent| model.talks.get(&agent)))
+        && !search.words.is_empty()
+    {
+        search.look_in(talk);
+    }
+    match model.going {
+        Some(id) => go_to(model, id),
+        None => Vec::new(),
     }
 }
 
-pub fn next_match(model: &mut Model, forward: bool) {
+/// Puts the item of an event in sight and chooses it. A tool is named by its call, so the event may be a later one of the item.
+fn place_at(model: &mut Model, id: EventId) {
     let (cells, height) = draw::talk_size(model);
-    let Some(search) = &model.search else { return };
-    let count = search.found.len();
-    if count == 0 {
-        return;
-    }
-    let at = if forward { (search.at + 1) % count } else { (search.at + count - 1) % count };
-    let key = search.found[at];
-    let Some(place) = Flow::new(model, cells).map(|flow| flow.place_of(key, height)) else { return };
-    if let Some(search) = &mut model.search {
-        search.at = at;
-    }
+    let Some(flow) = Flow::new(model, cells) else { return };
+    let Some(key) = flow.keys().rfind(|key| key.0 <= id && key.1 < 249).or_else(|| flow.keys().next()) else { return };
+    let place = flow.place_of(key, height);
     let desk = model.desk_mut();
     (desk.place, desk.chosen) = (place, Some(key));
-}
-
-/// Goes to an event of the current conversation.
-pub fn goto(model: &mut Model, id: EventId) -> Vec<Effect> {
-    let (cells, height) = draw::talk_size(model);
-    let Some(flow) = Flow::new(model, cells) else { return Vec::new() };
-    let key = flow.keys().rfind(|key| key.0 <= id && key.1 < 249);
-    let inside = model.talk().is_some_and(|talk| id > talk.from || !talk.more);
-    match key.filter(|_| inside) {
-        Some(key) => {
-            let place = flow.place_of(key, height);
-            let desk = model.desk_mut();
-            (desk.place, desk.chosen) = (place, Some(key));
-            model.focus = Focus::Browse;
-            Vec::new()
-        }
-        None => {
-            let path = format!("/api/events.json?limit=1&after={}", id.0.saturating_sub(1));
-            vec![Effect::Get { tag: Tag::Event, path }]
-        }
-    }
+    model.focus = Focus::Browse;
 }
 
 /// Sets the text aside: ↑ brings it back.
 pub fn set_aside(model: &mut Model) {
-    let field = take_text(model);
-    if field.raw().len() != field.len() {
-        let agent = model.current;
-        model.recall.keep(agent, &field.whole());
-    }
+    lay_aside(model);
+    model.overlay = None;
     model.say("Set aside. ↑ brings it back.");
 }
 

@@ -1,12 +1,18 @@
 //! Switching between agents.
 
 use crate::tui::command;
-use crate::tui::draw::SIDE_FROM;
-use crate::tui::model::{Focus, Model};
+use crate::tui::draw::{self, SIDE_FROM};
+use crate::tui::flow::Flow;
+use crate::tui::model::{Focus, Model, ScrollPosition};
 use crate::tui::roster::Need;
 use crate::tui::update::Effect;
+use crate::tui::window::Part;
 use hatchery_core::{AgentId, EventId};
 
+/// Fewer blocks may not fill a screen.
+const FEW: usize = 60;
+/// So many items before an end of what is there, more is read.
+const NEAR: usize = 20;
 /// So many events are searched in one request: what is nearer to the end is found from there.
 const FAR: u64 = 20_000;
 
@@ -34,8 +40,9 @@ pub fn go(model: &mut Model, agent: AgentId) -> Vec<Effect> {
     effects
 }
 
-/// Reads the last part of a conversation, unless it is there.
+/// Reads the part of a conversation where one was, or its end, unless it is there.
 pub fn load(model: &mut Model, agent: AgentId) -> Vec<Effect> {
+    let around = model.reads_at(agent);
     let Some(talk) = model.talks.get_mut(&agent) else { return Vec::new() };
     let mut effects = Vec::new();
     if !talk.is_read && !talk.loading {
@@ -43,13 +50,16 @@ pub fn load(model: &mut Model, agent: AgentId) -> Vec<Effect> {
         // Where an agent was last heard long ago, the search begins there and not at the end of the log.
         let last = model.roster.agents.get(&agent).and_then(|it| it.view.last_message);
         let before = last.map(|last| EventId(last.0 + FAR)).filter(|far| *far < model.upto);
-        effects.push(Effect::Load { agent, before });
+        let part = around.map_or(Part::End { before }, Part::Around);
+        effects.push(Effect::Load { agent, part });
     }
     if talk.inherited.is_none()
+        && !talk.inheriting
         && let Some(view) = model.roster.agents.get(&agent).map(|it| &it.view)
         && let (Some(from), Some(upto)) = (view.forked_from, view.fork_point)
         && model.roster.root() != Some(from)
     {
+        talk.inheriting = true;
         let few = model.roster.agents.get(&from).is_none_or(|it| it.view.messages < 50_000);
         effects.push(Effect::LoadInherited { agent, from, upto, forked: view.created, count: few });
     }
@@ -62,7 +72,59 @@ pub fn load_earlier(model: &mut Model, agent: AgentId) -> Vec<Effect> {
         return Vec::new();
     }
     talk.loading = true;
-    vec![Effect::Load { agent, before: Some(EventId(talk.from.0 + 1)) }]
+    vec![Effect::Load { agent, part: Part::Before(talk.from.next()) }]
+}
+
+/// Reads the end of a conversation instead of what is there.
+fn load_end(model: &mut Model, agent: AgentId) -> Vec<Effect> {
+    let Some(talk) = model.talks.get_mut(&agent) else { return Vec::new() };
+    if talk.loading || !talk.later {
+        return Vec::new();
+    }
+    talk.loading = true;
+    vec![Effect::Load { agent, part: Part::End { before: None } }]
+}
+
+/// Reads the part of the conversation in front where one is, if it is not there, or what is next to it.
+pub fn come_back(model: &mut Model) -> Vec<Effect> {
+    let Some(agent) = model.current else { return Vec::new() };
+    let reads = model.reads_at(agent);
+    match (model.talks.get_mut(&agent), reads) {
+        (Some(talk), Some(id)) if talk.is_read && !talk.covers(id) && !talk.loading => {
+            talk.loading = true;
+            vec![Effect::Load { agent, part: Part::Around(id) }]
+        }
+        _ => approach(model),
+    }
+}
+
+/// Reads more of the conversation in front where one comes near to an end of what is there.
+pub fn approach(model: &mut Model) -> Vec<Effect> {
+    let Some(agent) = model.current else { return Vec::new() };
+    let (cells, height) = draw::talk_size(model);
+    let Some(flow) = Flow::new(model, cells) else { return Vec::new() };
+    let place = model.desk().place;
+    let near_begin = match place {
+        ScrollPosition::At { item, .. } => flow.keys().take(NEAR).any(|key| key >= item),
+        ScrollPosition::End => false,
+    };
+    let near_end = flow.items_below() < height + NEAR;
+    let Some(talk) = model.talks.get_mut(&agent).filter(|talk| talk.is_read && !talk.loading) else {
+        return Vec::new();
+    };
+    let few = talk.blocks().len() < FEW;
+    match place {
+        ScrollPosition::End if talk.later => load_end(model, agent),
+        // A page may have found little: the rest of a screen is worth another one.
+        ScrollPosition::End if few => load_earlier(model, agent),
+        ScrollPosition::End => Vec::new(),
+        ScrollPosition::At { .. } if near_begin && talk.more => load_earlier(model, agent),
+        ScrollPosition::At { .. } if near_end && talk.later => {
+            talk.loading = true;
+            vec![Effect::Load { agent, part: Part::After(talk.to) }]
+        }
+        ScrollPosition::At { .. } => Vec::new(),
+    }
 }
 
 /// The agent that was in front last, or the one that needs you, or the latest.

@@ -66,10 +66,22 @@ pub fn agent(model: &Model, reference: &str) -> Result<AgentId, String> {
             Err(format!("No living agent is called {bare}.{hint}"))
         }
         many => {
-            let ids: Vec<String> = many.iter().map(|id| crate::tui::roster::short(*id)).collect();
+            let named = |id: &AgentId| {
+                let seat = model.roster.agents.get(id).and_then(|it| it.view.seat);
+                let short = crate::tui::roster::short(*id);
+                seat.map_or(short.clone(), |seat| format!("seat {seat} ({short})"))
+            };
+            let ids: Vec<String> = many.iter().map(named).collect();
             Err(format!("{} are called {reference}: {}?", crate::tui::text::count_word(many.len()), ids.join(" or ")))
         }
     }
+}
+
+/// How a command names an agent: by its name, or by its id where several have the name or it has none that can be written.
+pub fn reference(model: &Model, agent: AgentId) -> String {
+    let name = model.name(agent);
+    let is_one = model.roster.find(&name) == [agent] && !name.contains(char::is_whitespace);
+    if is_one { name } else { agent.to_string() }
 }
 
 /// The named agent, or the one that you see.

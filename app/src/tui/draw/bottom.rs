@@ -45,6 +45,17 @@ pub fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> 
     caret.map(|column| Position { x: area.x + 1 + u16::try_from(column).unwrap_or(0), y: area.y })
 }
 
+/// The next key that is worth knowing.
+fn next_hint(model: &Model, x: &str) -> Option<String> {
+    let back = model.last_visited().is_some().then_some(('x', "^X", "the last one"));
+    let hints = back.into_iter().chain([('o', "o", "find"), ('h', "h", "home"), ('m', "m", "mail")]);
+    let mut unknown = hints.filter(|(letter, ..)| !model.is_learned(&format!("^X {letter}")));
+    unknown.next().map(|(letter, key, does)| match letter {
+        'x' => format!("{x} {key} {does}"),
+        letter => format!("{x} {} {does}", model.keys.shown(letter)),
+    })
+}
+
 /// What is said on the left, the keys on the right, and the caret of what is typed here.
 fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
     let width = model.size.0;
@@ -159,6 +170,9 @@ fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
             let away = matches!(model.link, Link::Away { .. });
             if away {
                 right.push(format!("{x} {} try now", model.keys.shown('r')));
+            } else if needs > 0 && model.is_learned("^X e") {
+                // The separator says how many they are; the room is for a key that is not known yet.
+                right.extend(next_hint(model, x));
             } else if needs > 0 && width < 70 {
                 right.push(format!("{x} {} {needs}", model.keys.shown('e')));
             } else if needs > 0 {
@@ -170,9 +184,13 @@ fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
             if model.desk().field.raw().chars().any(|char| u32::from(char) >= 0xF_0000) {
                 right = vec![format!("{x} v shows the paste in your editor")];
             }
-            right.push(format!("{x} keys"));
+            if !model.is_learned("^X ?") || right.is_empty() {
+                right.push(format!("{x} keys"));
+            }
             if width >= 70 && !away && right.len() < 3 && !right[0].contains("paste") {
-                right.push("Esc browse".to_owned());
+                let known = model.is_learned("esc");
+                right.extend(if known { next_hint(model, x) } else { Some("Esc browse".to_owned()) });
+                right.dedup();
             }
             (words::enter_does(model), right, None)
         }

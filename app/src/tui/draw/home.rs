@@ -246,7 +246,7 @@ fn add_choices(
         // What was chosen in another need says nothing about this one.
         let here = home.choice == Some(at) && home.chosen.as_deref().is_none_or(|chosen| chosen == key);
         let mark = if here { Span::styled("❯ ", look.style(Ink::Accent)) } else { Span::raw("  ") };
-        let own = home
+        let own = model
             .own
             .get(key)
             .filter(|field| is_own && (here || !field.is_empty()) && (home.typing || !field.is_empty()));
@@ -254,7 +254,7 @@ fn add_choices(
         let label = own.map_or(label, |field| format!("{begin}{}", field.shown().replace('\n', " ")));
         let number = format!("{} ", at + 1);
         if here && home.typing && is_own && model.focus == Focus::Side {
-            let before = home.own.get(key).map(|field| text::width(field.before_cursor())).unwrap_or(0);
+            let before = model.own.get(key).map(|field| text::width(&field.shown_before_cursor())).unwrap_or(0);
             page.caret = Some((
                 page.lines.len(),
                 (3 + text::width(&number) + begin.len() + before).min(cells.saturating_sub(1)),

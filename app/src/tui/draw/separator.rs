@@ -139,8 +139,10 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
         && let Some(talk) = model.talk()
     {
         let count = talk.count_after(desk.seen);
-        if count > 0 {
-            right.push(vec![(format!("↓ {count} new"), Ink::Accent)]);
+        match (count, talk.later) {
+            (0, false) => {}
+            (0, true) => right.push(vec![("↓ more".to_owned(), Ink::Plain)]),
+            (count, _) => right.push(vec![(format!("↓ {count} new"), Ink::Accent)]),
         }
     }
     if cells >= 120 && !model.roster.mail.is_empty() {

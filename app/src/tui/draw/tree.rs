@@ -196,6 +196,23 @@ fn flatten(branches: Vec<Branch>, before: &str, rows: &mut Vec<TreeRow>) {
     }
 }
 
+/// The first row that is in sight, and how many are.
+fn in_sight(model: &Model, rows: &[TreeRow], hidden: usize, height: u16) -> (usize, usize) {
+    let height = usize::from(height).saturating_sub(if hidden > 0 { 3 } else { 1 });
+    let chosen = model.tree_row.or(model.current);
+    let of_cursor = rows.iter().position(|row| matches!(row.key, TreeKey::Agent(id) if Some(id) == chosen));
+    let top = of_cursor.map_or(0, |at| (at + 1).saturating_sub(height)).min(rows.len().saturating_sub(height));
+    (top, height)
+}
+
+/// What stands in a row of the area.
+pub fn at_row(model: &Model, area: Rect, y: u16) -> Option<TreeKey> {
+    let (rows, hidden) = rows(model);
+    let (top, height) = in_sight(model, &rows, hidden, area.height);
+    let row = usize::from(y.checked_sub(area.y + 1)?);
+    (row < height).then(|| rows.get(top + row).map(|row| row.key))?
+}
+
 pub fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> {
     let look = model.look;
     let cells = usize::from(area.width);
@@ -217,10 +234,8 @@ pub fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> 
         cells.saturating_sub(1),
     );
     put(buffer, area.x, area.y, area.width, &head);
-    let height = usize::from(area.height).saturating_sub(if hidden > 0 { 3 } else { 1 });
     let chosen = model.tree_row.or(model.current);
-    let of_cursor = rows.iter().position(|row| matches!(row.key, TreeKey::Agent(id) if Some(id) == chosen));
-    let top = of_cursor.map_or(0, |at| (at + 1).saturating_sub(height)).min(rows.len().saturating_sub(height));
+    let (top, height) = in_sight(model, &rows, hidden, area.height);
     let mut cursor = None;
     for (at, row) in rows.iter().skip(top).take(height).enumerate() {
         let y = area.y + 1 + u16::try_from(at).unwrap_or(0);

@@ -79,7 +79,7 @@ impl Flow<'_> {
     pub(super) fn tool_lines(&self, block: &Block, tool: &Tool, cells: usize) -> Vec<Line<'static>> {
         let look = self.look();
         let lines = tool.lines();
-        let whole = self.desk.open_groups.contains(&block.id);
+        let whole = self.desk.open_groups.contains(&block.id) || self.is_found(block);
         let is_change = matches!(lines.first(), Some(ToolLine::Added(..) | ToolLine::Removed(..) | ToolLine::Same(..)));
         let numbered = lines.iter().any(|line| matches!(line, ToolLine::Removed(..) | ToolLine::Same(..)));
         let failed = tool.outcome.as_ref().is_some_and(|outcome| outcome.failed);

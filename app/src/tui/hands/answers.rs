@@ -8,7 +8,7 @@ use hatchery_core::event::QuestionEvent;
 use hatchery_core::{Event, EventId, Record, Timestamp};
 use serde_json::{Value, json};
 
-fn permission(number: u64, of: &str) -> Value {
+pub(super) fn permission(number: u64, of: &str) -> Value {
     let mut asked = question(number, of);
     asked["about"] = json!({ "permission": { "agent": id(of), "run": 1, "attempt": 1 } });
     asked["takes"] = json!({
@@ -84,6 +84,7 @@ fn an_answer_is_never_given_to_another_question() {
 fn a_number_alone_answers_a_permission_and_a_sentence_does_not() {
     let mut model = at_ann();
     update(&mut model, overview(101, vec![permission(101, "aaaa")]));
+    a_moment_later(&mut model);
     write(&mut model, "1");
     assert!(matches!(model.desk().purpose, Some(Purpose::Answer(_))));
     write(&mut model, "0 tests fail");
@@ -92,6 +93,86 @@ fn a_number_alone_answers_a_permission_and_a_sentence_does_not() {
     write(&mut model, "3");
     let effects = press(&mut model, KeyCode::Enter);
     assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "always-agent" }))]);
+}
+
+/// A text that was begun before the request came up is a message, whatever is pressed in it.
+#[test]
+fn a_text_that_was_begun_before_a_request_never_answers_it() {
+    for key in [KeyCode::Left, KeyCode::Right, KeyCode::Home, KeyCode::End, KeyCode::Backspace] {
+        let mut model = at_ann();
+        write(&mut model, if key == KeyCode::Backspace { "33" } else { "3" });
+        update(&mut model, overview(100, vec![permission(100, "aaaa")]));
+        a_moment_later(&mut model);
+        press(&mut model, key);
+        assert_eq!(model.desk().purpose, Some(Purpose::Message), "{key:?}");
+        let effects = press(&mut model, KeyCode::Enter);
+        assert_eq!(posted(&effects)[0].0, format!("/api/agents/{}/say", id("aaaa")), "{key:?}");
+    }
+    // The same for a text that was in the editor meanwhile, and for one from the history.
+    let mut model = at_ann();
+    write(&mut model, "4");
+    update(&mut model, overview(100, vec![permission(100, "aaaa")]));
+    update(&mut model, Msg::Edited("3\n".into()));
+    a_moment_later(&mut model);
+    assert_eq!(model.desk().purpose, Some(Purpose::Message));
+    // A request that is there first, and could be read, is answered by its number.
+    control(&mut model, 'u');
+    write(&mut model, "1");
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/100/answer", &json!({ "answer": "allow" }))]);
+}
+
+#[test]
+fn a_request_that_has_just_come_is_not_answered() {
+    let mut model = at_ann();
+    a_moment_later(&mut model);
+    let mut asked = permission(101, "aaaa");
+    asked["asked"] = json!(model.now.0 - 100);
+    update(&mut model, overview(101, vec![asked]));
+    write(&mut model, "3");
+    assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
+    assert_eq!(model.notice(), Some("That was too quick to have been read. Enter again sends it."));
+    assert_eq!(model.desk().field.whole(), "3");
+}
+
+/// Words of one's own belong to their question, and not to the panel.
+#[test]
+fn words_of_ones_own_stay_when_home_closes() {
+    let mut model = at_ann();
+    update(&mut model, overview(101, vec![permission(101, "aaaa")]));
+    let open = |model: &mut crate::tui::model::Model, letter| {
+        control(model, 'x');
+        press(model, KeyCode::Char(letter));
+    };
+    open(&mut model, 'a');
+    press(&mut model, KeyCode::Char('2'));
+    write(&mut model, "not now");
+    press(&mut model, KeyCode::Esc);
+    open(&mut model, 'h');
+    assert!(model.side.is_none());
+    open(&mut model, 'a');
+    open(&mut model, 'a');
+    press(&mut model, KeyCode::Char('2'));
+    a_moment_later(&mut model);
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "deny: not now" }))]);
+}
+
+/// Somebody else was faster: the words are in the history.
+#[test]
+fn words_for_a_question_that_is_gone_are_in_the_history() {
+    let mut model = at_ann();
+    update(&mut model, overview(101, vec![permission(101, "aaaa")]));
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('a'));
+    press(&mut model, KeyCode::Char('2'));
+    write(&mut model, "not now");
+    press(&mut model, KeyCode::Esc);
+    update(&mut model, overview(102, Vec::new()));
+    assert!(model.own.is_empty());
+    press(&mut model, KeyCode::Esc);
+    press(&mut model, KeyCode::Up);
+    assert_eq!(model.desk().field.whole(), "not now");
 }
 
 #[test]

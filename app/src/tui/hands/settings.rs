@@ -44,7 +44,7 @@ fn the_arguments_of_a_command_are_offered() {
     let mut offered = |text: &str| {
         model.overlay = None;
         model.desk_mut().field = Field::of(text);
-        super::super::keys::settle_purpose(&mut model);
+        super::super::keys::settle_purpose(&mut model, true);
         press(&mut model, KeyCode::Tab);
         match &model.overlay {
             Some(Overlay::Suggest(suggest)) => suggest.entries.iter().map(|it| it.insert.trim().to_owned()).collect(),
@@ -54,7 +54,7 @@ fn the_arguments_of_a_command_are_offered() {
     assert_eq!(offered("/rewind "), ["tests", "start"]);
     assert_eq!(offered("/rewind st"), ["/rewind start"]);
     model.desk_mut().field = Field::of("/rewind before");
-    super::super::keys::settle_purpose(&mut model);
+    super::super::keys::settle_purpose(&mut model, true);
     assert_eq!(press(&mut model, KeyCode::Enter), []);
     assert_eq!(model.notice(), Some("/rewind: no mark before. Marks: tests, start."));
     assert_eq!(model.desk().field.whole(), "/rewind before");
@@ -65,7 +65,7 @@ fn set_changes_what_is_known_and_suggests_the_nearest() {
     let mut model = at_ann();
     let mut command = |text: &str| {
         model.desk_mut().field = crate::tui::field::Field::of(text);
-        super::super::keys::settle_purpose(&mut model);
+        super::super::keys::settle_purpose(&mut model, true);
         press(&mut model, KeyCode::Enter);
         (model.bell, model.roster.still, model.notice().unwrap_or_default().to_owned())
     };

@@ -7,6 +7,7 @@ use crate::tui::field::Field;
 use crate::tui::model::{Focus, Key, Model};
 use crate::tui::overlay::Overlay;
 use crate::tui::update::Effect;
+use crate::tui::window::Whole;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
@@ -17,9 +18,9 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     match key.code {
         KeyCode::Esc if model.search.is_some() => {
             if let Some(search) = model.search.take() {
-                model.desk_mut().place = search.back;
+                (model.desk_mut().place, model.going) = (search.back, None);
             }
-            Vec::new()
+            act::come_back(model)
         }
         KeyCode::Char(letter) if pending_g && PANELS.contains(letter) => letter_of_prefix(model, letter),
         KeyCode::Esc | KeyCode::Char('s' | 'i') => {
@@ -34,9 +35,10 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Vec::new()
         }
         KeyCode::Char('G') | KeyCode::End => {
-            act::to_end(model);
+            let effects = act::to_end(model);
             model.desk_mut().chosen = None;
-            act::choose_block(model, 0)
+            // What is there is not the end while the end is read.
+            if effects.is_empty() { act::choose_block(model, 0) } else { effects }
         }
         KeyCode::Char('j') | KeyCode::Down => act::choose_block(model, 1),
         KeyCode::Char('k') | KeyCode::Up => act::choose_block(model, -1),
@@ -65,19 +67,16 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Some(source) => vec![Effect::Copy(source)],
             None => Vec::new(),
         },
-        KeyCode::Char('v') => vec![Effect::Pager(act::transcript(model))],
+        KeyCode::Char('v') => match model.current {
+            Some(agent) => vec![Effect::Whole { agent, what: Whole::Page { full: false } }],
+            None => Vec::new(),
+        },
         KeyCode::Char('/') => {
             act::begin_search(model);
             Vec::new()
         }
-        KeyCode::Char('n') => {
-            act::next_match(model, true);
-            Vec::new()
-        }
-        KeyCode::Char('N') => {
-            act::next_match(model, false);
-            Vec::new()
-        }
+        KeyCode::Char('n') => act::next_match(model, true),
+        KeyCode::Char('N') => act::next_match(model, false),
         KeyCode::Char('f') => {
             let at = chosen.map(|key| format!(" --at #{}", key.0)).unwrap_or_default();
             propose(model, &format!("/fork{at} "))
@@ -120,9 +119,9 @@ pub(super) fn in_search(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     match key.code {
         KeyCode::Esc => {
             let back = search.back;
-            model.search = None;
+            (model.search, model.going) = (None, None);
             model.desk_mut().place = back;
-            Vec::new()
+            act::come_back(model)
         }
         KeyCode::Enter => {
             search.typing = false;

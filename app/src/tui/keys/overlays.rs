@@ -150,14 +150,13 @@ pub(super) fn in_overlay(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             }
             KeyCode::Enter => {
                 let (words, at) = (words.whole(), *at);
-                let found = model.recall.search(&words, at + 1).get(at).map(|text| Field::of(text));
+                let found = model.recall.search(&words, at + 1).get(at).map(|text| Field::of_any(text));
                 model.overlay = None;
                 if let Some(field) = found {
-                    if !model.desk().field.is_empty() {
-                        act::take_text(model);
-                    }
+                    let was_empty = model.desk().field.is_empty();
+                    act::lay_aside(model);
                     model.desk_mut().field.set(&field);
-                    settle_purpose(model);
+                    settle_purpose(model, was_empty);
                 }
                 Vec::new()
             }
@@ -193,15 +192,12 @@ fn carry_out(model: &mut Model, act: Act) -> Vec<Effect> {
         Act::Go(agent) => act::go(model, agent),
         Act::Quest(quest) => act::open_quest(model, Some(quest)),
         Act::Log(words) => {
-            let mut effects = act::open_sheet(model, crate::tui::panel::SheetKind::Log);
+            drop(act::open_sheet(model, crate::tui::panel::SheetKind::Log));
             if let Some(Side::Sheet(sheet)) = &mut model.side {
                 (sheet.filter, sheet.agent) = (Field::of(&words), None);
                 sheet.title = "Log of all agents".to_owned();
             }
-            let path = format!("/api/events.json?limit=200&before={}&words={}", model.upto.0 + 1, escaped(&words));
-            effects.clear();
-            effects.push(Effect::Get { tag: Tag::Sheet, path });
-            effects
+            act::read_sheet(model)
         }
         Act::Propose(command) => propose(model, &command),
         Act::Key(letter) => letter_of_prefix(model, letter),

@@ -3,6 +3,7 @@
 use super::{edit_key, letter_of_prefix, propose};
 use crate::client::paths::{agent_path, escaped};
 use crate::tui::act;
+use crate::tui::command;
 use crate::tui::draw;
 use crate::tui::field::Field;
 use crate::tui::model::{Focus, Model};
@@ -12,7 +13,8 @@ use crate::tui::update::{Effect, Tag};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
 
-pub(super) fn in_tree(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+/// Goes down or up by so many rows of the tree.
+pub(super) fn choose_in_tree(model: &mut Model, by: isize) {
     let (rows, _) = draw::tree_rows(model);
     let agents: Vec<_> = rows
         .iter()
@@ -21,15 +23,46 @@ pub(super) fn in_tree(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             _ => None,
         })
         .collect();
-    let at = model.tree_row.and_then(|row| agents.iter().position(|agent| *agent == row));
-    let step = |by: isize| at.map_or(0, |at| at.saturating_add_signed(by)).min(agents.len().saturating_sub(1));
+    let chosen = model.tree_row.or(model.current);
+    let at = chosen.and_then(|row| agents.iter().position(|agent| *agent == row));
+    let to = at.map_or(0, |at| at.saturating_add_signed(by)).min(agents.len().saturating_sub(1));
+    model.tree_row = agents.get(to).copied();
+}
+
+/// The next or previous step of the quest.
+pub(super) fn choose_step(model: &mut Model, down: bool) {
+    let Some(Side::Quest(panel)) = &mut model.side else { return };
+    let listed = model.roster.documents.get(&panel.quest).map(draw::listed_steps).unwrap_or_default();
+    let to = match down {
+        true => listed.iter().find(|at| **at > panel.step).or(listed.last()),
+        false => listed.iter().rev().find(|at| **at < panel.step).or(listed.first()),
+    };
+    (panel.step, panel.ward) = (to.copied().unwrap_or(panel.step), None);
+}
+
+/// The next or previous one in Home: those that need you, then who works. Nothing is chosen in it yet.
+pub(super) fn choose_in_home(model: &mut Model, down: bool) {
+    let mut all: Vec<String> = model.roster.needs().iter().map(crate::tui::roster::Need::key).collect();
+    let needs = all.len();
+    all.extend(model.roster.below_needs(model.now));
+    let Some(Side::Home(home)) = &mut model.side else { return };
+    let at = home.chosen.as_ref().and_then(|chosen| all.iter().position(|key| key == chosen)).unwrap_or(0);
+    let to = match (down, &home.chosen) {
+        (true, None) if needs == 0 => 0,
+        (true, _) => (at + 1).min(all.len().saturating_sub(1)),
+        (false, _) => at.saturating_sub(1),
+    };
+    (home.chosen, home.choice, home.typing) = (all.get(to).cloned(), None, false);
+}
+
+pub(super) fn in_tree(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     match key.code {
         KeyCode::Char('j') | KeyCode::Down => {
-            model.tree_row = agents.get(step(1)).copied();
+            choose_in_tree(model, 1);
             Vec::new()
         }
         KeyCode::Char('k') | KeyCode::Up => {
-            model.tree_row = agents.get(step(-1)).copied();
+            choose_in_tree(model, -1);
             Vec::new()
         }
         KeyCode::Enter => match model.tree_row {
@@ -44,14 +77,10 @@ pub(super) fn in_tree(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             }
             Vec::new()
         }
-        KeyCode::Char('f') => match model.tree_row {
-            Some(agent) => act::fork(model, agent, None, None, None, None),
-            None => Vec::new(),
-        },
-        KeyCode::Char('X') => match model.tree_row {
+        KeyCode::Char(letter @ ('f' | 'X')) => match model.tree_row {
             Some(agent) => {
-                let name = model.name(agent);
-                propose(model, &format!("/stop {name}"))
+                let name = command::reference(model, agent);
+                propose(model, &if letter == 'f' { format!("/fork {name} ") } else { format!("/stop {name}") })
             }
             None => Vec::new(),
         },
@@ -95,22 +124,16 @@ fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
 }
 
 pub(super) fn in_side(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
-    match &mut model.side {
+    match &model.side {
         Some(Side::Home(_)) => in_home(model, key),
-        Some(Side::Quest(panel)) => match key.code {
+        Some(Side::Quest(_)) => match key.code {
             KeyCode::Char('j') | KeyCode::Down | KeyCode::Char('k') | KeyCode::Up => {
-                let listed = model.roster.documents.get(&panel.quest).map(draw::listed_steps).unwrap_or_default();
-                let down = matches!(key.code, KeyCode::Char('j') | KeyCode::Down);
-                let to = match down {
-                    true => listed.iter().find(|at| **at > panel.step).or(listed.last()),
-                    false => listed.iter().rev().find(|at| **at < panel.step).or(listed.first()),
-                };
-                (panel.step, panel.ward) = (to.copied().unwrap_or(panel.step), None);
+                choose_step(model, matches!(key.code, KeyCode::Char('j') | KeyCode::Down));
                 Vec::new()
             }
             KeyCode::Enter => act::open_step(model),
-            KeyCode::Char('r') => act::quest_command(model, "retry"),
-            KeyCode::Char('p') => act::quest_command(model, "pause"),
+            KeyCode::Char('r') => act::quest_command(model, "retry").map_or_else(Vec::new, |it| propose(model, &it)),
+            KeyCode::Char('p') => act::quest_command(model, "pause").map_or_else(Vec::new, |it| propose(model, &it)),
             _ => leave_or_letter(model, key),
         },
         Some(Side::Sheet(_)) => in_sheet(model, key),
@@ -132,12 +155,11 @@ fn in_home(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             KeyCode::Up | KeyCode::Down => home.typing = false,
             _ => {
                 let key_of = chosen.unwrap_or_default();
-                edit_key(home.own.entry(key_of).or_default(), key);
+                edit_key(model.own.entry(key_of).or_default(), key);
             }
         }
         return Vec::new();
     }
-    let at = home.chosen.as_ref().and_then(|chosen| all.iter().position(|key| key == chosen)).unwrap_or(0);
     // Who stands below the needs is gone to, and what is chosen among them is answered.
     let is_need = needs > 0 && !home.chosen.as_ref().is_some_and(|chosen| all[needs..].contains(chosen));
     match key.code {
@@ -147,13 +169,7 @@ fn in_home(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         }
         KeyCode::Enter if is_need => act::answer_chosen(model),
         KeyCode::Char('j') | KeyCode::Down | KeyCode::Char('k') | KeyCode::Up => {
-            let down = matches!(key.code, KeyCode::Char('j') | KeyCode::Down);
-            let to = match (down, &home.chosen) {
-                (true, None) if needs == 0 => 0,
-                (true, _) => (at + 1).min(all.len().saturating_sub(1)),
-                (false, _) => at.saturating_sub(1),
-            };
-            (home.chosen, home.choice) = (all.get(to).cloned(), None);
+            choose_in_home(model, matches!(key.code, KeyCode::Char('j') | KeyCode::Down));
             Vec::new()
         }
         KeyCode::Char('s') | KeyCode::Enter => match agent {
@@ -165,7 +181,6 @@ fn in_home(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
 }
 
 fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
-    let upto = model.upto;
     let Some(Side::Sheet(sheet)) = &mut model.side else { return Vec::new() };
     let last = sheet.rows.len().saturating_sub(1);
     let is_log = sheet.kind == crate::tui::panel::SheetKind::Log;
@@ -176,12 +191,7 @@ fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                 if key.code == KeyCode::Esc {
                     sheet.filter = Field::default();
                 }
-                let of = sheet.agent.map(|agent| format!("&agent={agent}")).unwrap_or_default();
-                let words = sheet.filter.whole();
-                let words = if words.is_empty() { String::new() } else { format!("&words={}", escaped(&words)) };
-                sheet.loading = true;
-                let path = format!("/api/events.json?limit=200&before={}{of}{words}", upto.0 + 1);
-                return vec![Effect::Get { tag: Tag::Sheet, path }];
+                return act::read_sheet(model);
             }
             _ => {
                 edit_key(&mut sheet.filter, key);
@@ -201,11 +211,7 @@ fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Char('A') if is_log => {
             sheet.agent = None;
             sheet.title = "Log of all agents".to_owned();
-            sheet.loading = true;
-            return vec![Effect::Get {
-                tag: Tag::Sheet,
-                path: format!("/api/events.json?limit=200&before={}", upto.0 + 1),
-            }];
+            return act::read_sheet(model);
         }
         KeyCode::Char('c') if sheet.kind == crate::tui::panel::SheetKind::Mail && key.modifiers.is_empty() => {
             return propose(model, "/send ");

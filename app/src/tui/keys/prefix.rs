@@ -12,7 +12,10 @@ pub(super) fn after_prefix(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     match key.code {
         KeyCode::Esc => Vec::new(),
         KeyCode::Char('g') if control => Vec::new(),
-        KeyCode::Char('x') if control => act::last_visited(model),
+        KeyCode::Char('x') if control => {
+            used(model, 'x');
+            act::last_visited(model)
+        }
         KeyCode::Left => act::relative(model, true),
         KeyCode::Right => act::relative(model, false),
         KeyCode::Char(letter @ '1'..='9') => letter_of_prefix(model, letter),
@@ -75,6 +78,10 @@ pub(super) fn letter_of_prefix(model: &mut Model, letter: char) -> Vec<Effect> {
             None => Vec::new(),
         },
         'I' => act::interrupt(model),
+        'y' if model.talk().is_some_and(|talk| talk.later) => {
+            model.say(act::FURTHER_DOWN);
+            Vec::new()
+        }
         'y' => match act::last_answer(model) {
             Some(text) => vec![Effect::Copy(text)],
             None => Vec::new(),
@@ -86,7 +93,7 @@ pub(super) fn letter_of_prefix(model: &mut Model, letter: char) -> Vec<Effect> {
         }
         'r' => vec![Effect::TryAgain],
         'M' => {
-            model.mouse = !model.mouse;
+            model.choose_mouse(!model.mouse);
             model.say(if model.mouse {
                 "The mouse scrolls and clicks. Shift-drag selects."
             } else {

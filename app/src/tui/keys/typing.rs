@@ -1,5 +1,6 @@
 //! The keys in your text.
 
+use crate::http::QuestionView;
 use crate::tui::act;
 use crate::tui::complete;
 use crate::tui::draw;
@@ -35,8 +36,7 @@ pub(super) fn in_text(model: &mut Model, key: KeyEvent, leaving: bool) -> Vec<Ef
             model.overlay = None;
             model.focus = Focus::Browse;
             model.desk_mut().chosen = None;
-            if !model.used.contains_key("esc") {
-                model.used.insert("esc".to_owned(), 1);
+            if model.is_first_time("esc") {
                 model.say("You browse: j k move, Enter folds. Esc goes back to your text. It never stops anybody.");
             }
             return act::choose_block(model, 0);
@@ -44,10 +44,7 @@ pub(super) fn in_text(model: &mut Model, key: KeyEvent, leaving: bool) -> Vec<Ef
         KeyCode::PageUp => return act::scroll(model, -page),
         KeyCode::PageDown => return act::scroll(model, page),
         KeyCode::Home if control => return act::to_begin(model),
-        KeyCode::End if control => {
-            act::to_end(model);
-            return Vec::new();
-        }
+        KeyCode::End if control => return act::to_end(model),
         KeyCode::Up => return vertical(model, false, cells),
         KeyCode::Down => return vertical(model, true, cells),
         KeyCode::Char('p') if control => return vertical(model, false, cells),
@@ -134,14 +131,15 @@ fn vertical(model: &mut Model, down: bool, cells: usize) -> Vec<Effect> {
     if model.desk_mut().field.vertical(down, cells) {
         return Vec::new();
     }
+    let was_empty = model.desk().field.is_empty();
     // What waits to be sent can be taken back.
     if !down
-        && model.desk().field.is_empty()
+        && was_empty
         && let Some(at) = model.outbox.iter().rposition(|it| Some(it.agent) == agent && !it.sending && !it.doubtful)
     {
         let outgoing = model.outbox.remove(at);
         model.desk_mut().field.set(&outgoing.field);
-        settle_purpose(model);
+        settle_purpose(model, was_empty);
         return Vec::new();
     }
     let shown = model.desk().field.clone();
@@ -151,61 +149,71 @@ fn vertical(model: &mut Model, down: bool, cells: usize) -> Vec<Effect> {
     };
     if let Some(field) = recalled {
         model.desk_mut().field.set(&field);
-        settle_purpose(model);
+        settle_purpose(model, was_empty);
     }
     Vec::new()
 }
 
-/// The purpose is fixed with the first character. A question that comes up later changes nothing.
+/// The purpose is fixed with the first character. A question that comes up later changes nothing, whatever is typed after it.
 pub fn fix_purpose(model: &mut Model, was_empty: bool) {
     if model.desk().field.is_empty() {
-        model.desk_mut().purpose = None;
-    } else if was_empty || model.desk().purpose.is_none() {
-        settle_purpose(model);
-    } else {
+        let desk = model.desk_mut();
+        (desk.purpose, desk.begun_on) = (None, None);
+        return;
+    }
+    if was_empty {
+        model.desk_mut().begun_on =
+            model.current.and_then(|agent| model.roster.question_of(agent)).map(|question| question.id);
+    }
+    let begins = was_empty || model.desk().purpose.is_none();
+    let purpose = match model.desk().purpose.filter(|_| !begins) {
+        None => meant(model),
         // The second slash says that it was no command.
-        let raw = model.desk().field.raw();
-        let numbered = by_number(model);
-        let purpose = match model.desk().purpose {
-            Some(Purpose::Command) if raw.starts_with("//") => Some(Purpose::Message),
-            // A number alone answers; with more words behind it, it is a message.
-            Some(Purpose::Message) if numbered.is_some() => numbered.map(Purpose::Answer),
-            Some(Purpose::Answer(id)) if numbered.is_none() => {
-                let asked = model.roster.questions.iter().find(|question| question.id == id);
-                Some(if asked.is_some_and(is_answered_by_words) { Purpose::Message } else { Purpose::Answer(id) })
-            }
-            purpose => purpose,
-        };
-        model.desk_mut().purpose = purpose;
+        Some(Purpose::Command) if model.desk().field.raw().starts_with("//") => Purpose::Message,
+        // A number alone answers; with more words behind it, it is a message.
+        Some(Purpose::Message) => by_number(model).map_or(Purpose::Message, Purpose::Answer),
+        Some(Purpose::Answer(id)) if by_number(model).is_none() => {
+            let asked = model.roster.questions.iter().find(|question| question.id == id);
+            if asked.is_some_and(is_answered_by_words) { Purpose::Message } else { Purpose::Answer(id) }
+        }
+        Some(purpose) => purpose,
+    };
+    model.desk_mut().purpose = Some(purpose);
+    // What a command will do is said before Enter; what has happened before it was begun is old.
+    if begins && purpose == Purpose::Command {
+        model.notice = None;
     }
 }
 
-/// The open question of the agent that you see, if the text is the number of one of its answers and it takes no other words.
+/// The question that was open when the text was begun, if it still is.
+fn begun_on(model: &Model) -> Option<&QuestionView> {
+    let begun_on = model.desk().begun_on?;
+    model.roster.question_of(model.current?).filter(|question| question.id == begun_on)
+}
+
+/// That question, if the text is the number of one of its answers and it takes no other words.
 fn by_number(model: &Model) -> Option<EventId> {
-    let question = model.roster.question_of(model.current?)?;
+    let question = begun_on(model)?;
     let number = model.desk().field.whole();
     let is_meant = is_answered_by_words(question) && numbered_word(model, question, &number).is_some();
     is_meant.then_some(question.id)
 }
 
-/// The purpose of a text that came as a whole.
-pub fn settle_purpose(model: &mut Model) {
+/// What a text is for that came as a whole, or that begins.
+fn meant(model: &Model) -> Purpose {
     let raw = model.desk().field.raw();
-    let purpose = match (raw.is_empty(), raw.starts_with('/') && !raw.starts_with("//")) {
-        (true, _) => None,
-        (false, true) => Some(Purpose::Command),
-        (false, false) => {
-            let question = model.current.and_then(|agent| model.roster.question_of(agent));
-            let question = question.filter(|question| !is_answered_by_words(question));
-            let asked = question.map(|question| question.id).or_else(|| by_number(model));
-            Some(asked.map_or(Purpose::Message, Purpose::Answer))
-        }
-    };
-    model.desk_mut().purpose = purpose;
-    // What a command will do is said before Enter; what has happened before it was begun is old.
-    if purpose == Some(Purpose::Command) {
-        model.notice = None;
+    if raw.starts_with('/') && !raw.starts_with("//") {
+        return Purpose::Command;
     }
+    let question = begun_on(model).filter(|question| !is_answered_by_words(question));
+    let asked = question.map(|question| question.id).or_else(|| by_number(model));
+    asked.map_or(Purpose::Message, Purpose::Answer)
+}
+
+/// The purpose of a text that came as a whole into an empty field, or instead of the text that was there.
+pub fn settle_purpose(model: &mut Model, was_empty: bool) {
+    model.desk_mut().purpose = None;
+    fix_purpose(model, was_empty);
 }
 
 /// Keys while entries are offered. None when the key is for the text.

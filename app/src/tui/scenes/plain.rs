@@ -6,6 +6,7 @@ use super::{at, id};
 use crate::tui::model::Model;
 use crate::tui::plain::{self, Spoken};
 use crate::tui::update::{Effect, Msg, update};
+use crate::tui::window::Part;
 use hatchery_core::{EventId, MessageKind, Record, Timestamp};
 use serde_json::json;
 
@@ -152,7 +153,8 @@ fn of_a_conversation_that_is_opened_the_end_is_told() {
     let records = (1..=60)
         .map(|number| message(number, at("13:00"), "k3Qd", MessageKind::Assistant, &format!("message {number}")))
         .collect();
-    update(&mut session.model, Msg::Window { agent: id("k3Qd"), records, from: EventId(0), more: false });
+    let result = Ok(super::talk::window(records, EventId(0)));
+    update(&mut session.model, Msg::Window { agent: id("k3Qd"), part: Part::End { before: None }, result });
     session.told();
     assert_eq!(session.out, ["weaver-table: message 59", "weaver-table: message 60"]);
 }

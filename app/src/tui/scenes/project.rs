@@ -105,6 +105,25 @@ pub(super) fn working(mut agent: Agent, ring: usize, seconds_ago: i64, cost: f64
     agent
 }
 
+/// Lets agents work that were asleep.
+pub(super) fn at_work_again(model: &mut Model, who: &[&str]) {
+    for begin in who {
+        let Some(mut known) = model.roster.agents.remove(&id(begin)) else { continue };
+        known.view.state = AgentState::Alive;
+        model.roster.agents.insert(id(begin), working(known, 0, 5, 0.1));
+    }
+}
+
+/// Agents that have worked today, and have ended.
+pub(super) fn done_again(model: &mut Model, who: &[&str]) {
+    for begin in who {
+        let Some(known) = model.roster.agents.get_mut(&id(begin)) else { continue };
+        (known.view.state, known.view.last_active) = (AgentState::Alive, at("11:00"));
+        let ended = run(known.view.id, RunPhase::Ended);
+        known.run = Some(RunView { cause: Some(Cause::Completed), last_output: at("11:00"), ..ended });
+    }
+}
+
 pub(super) fn in_quest(mut agent: Agent, quest: &str, step: &str, role: &str) -> Agent {
     agent.view.assignment =
         Some(AssignmentView { quest: quest_id(quest), step: step.parse().unwrap(), role: role.into() });
@@ -164,7 +183,7 @@ const TYPED_ERRORS: [&str; 8] = [
 pub(super) const NOW: Timestamp = Timestamp(DAY + (14 * 3_600 + 5 * 60 + 40) * 1_000);
 
 /// The project of the design: 34 agents. Four of them need the user.
-pub(super) fn parcel_api(size: (u16, u16)) -> Model {
+pub(in crate::tui) fn parcel_api(size: (u16, u16)) -> Model {
     let mut model = Model::new(size, NOW, Look::PLAIN);
     model.project = "parcel-api".into();
     model.link = Link::Up;

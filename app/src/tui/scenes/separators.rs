@@ -171,6 +171,6 @@ fn separators() {
     show("60 columns", "k3Qd", 60, &|_| {});
     show("40 columns", "k3Qd", 40, &|_| {});
     show("120 columns", "k3Qd", 120, &|_| {});
-    show("200 columns", "k3Qd", 200, &|_| {});
+    show("200 columns", "k3Qd", 200, &|model| super::project::at_work_again(model, &["zz00"]));
     screen!(text "19-separators", out);
 }

@@ -4,6 +4,7 @@ use super::project::{NOW, at, attempt, id, parcel_api};
 use crate::tui::conversation::{Conversation, Inherited, blocks};
 use crate::tui::field::Field;
 use crate::tui::model::{Model, Purpose};
+use crate::tui::window::{Part, Window};
 use hatchery_core::event::{MessageEvent, RunEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::{Cause, Exit};
@@ -140,9 +141,15 @@ pub(super) fn noted(number: u64, clock: Timestamp, output: Output) -> Record {
     }
 }
 
+/// Everything that was said after an event.
+pub(super) fn window(records: Vec<Record>, from: EventId) -> Window {
+    let to = records.last().map_or(from, |record| record.id);
+    Window { records, from, more: false, to, later: false }
+}
+
 pub(super) fn with_talk(model: &mut Model, begin: &str, events: Vec<Record>) {
     let mut talk = Conversation::new(id(begin), model.roster.has_seat(id(begin)));
-    talk.prepend(events, EventId(46_342), false);
+    talk.take(Part::End { before: None }, window(events, EventId(46_342)));
     model.talks.insert(id(begin), talk);
     model.visit(id(begin));
     model.desk_mut().new_from = None;

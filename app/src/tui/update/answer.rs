@@ -4,10 +4,10 @@ use super::{Effect, Failed, Tag, words};
 use crate::http::{AdoptedView, FileList, KillPreview};
 use crate::tui::model::{self, Model};
 use crate::tui::overlay::{Overlay, Preview, Reader};
-use crate::tui::panel::Side;
+use crate::tui::panel::{SheetKind, Side};
 use crate::tui::{act, command, complete, here, sheets, text};
 use crate::worktree::Changes;
-use hatchery_core::AgentId;
+use hatchery_core::{AgentId, Timestamp};
 use serde_json::Value;
 
 pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -> Vec<Effect> {
@@ -47,6 +47,10 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
                     let event = value["events"][0]["id"].as_u64().map(|id| format!("  #{}", text::thousands(id)));
                     format!("You answered: {said}{}", event.unwrap_or_default())
                 }
+                Err(Failed::Refused { code, .. }) if code == "no_question" && answered_at(model, &need).is_some() => {
+                    let ago = model.now.0 - answered_at(model, &need).unwrap_or(model.now).0;
+                    format!("Somebody else has answered this {} ago. Your words are still here.", text::age(ago.max(0)))
+                }
                 Err(Failed::Refused { code, .. }) if code == "no_question" => {
                     "It is answered already, or no longer asked. Your words are still here.".to_owned()
                 }
@@ -57,9 +61,11 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             if result.is_err() && !is_from_home {
                 act::give_back_answer(model, &need, &said);
             }
+            if result.is_ok() {
+                model.own.remove(&need);
+            }
             if let Some(Side::Home(home)) = &mut model.side {
                 if result.is_ok() {
-                    home.own.remove(&need);
                     // The next need is in its place now, and has to be read before it can be answered.
                     (home.chosen, home.choice, home.entered) = (None, None, now);
                 }
@@ -149,6 +155,14 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             model.overlay = Some(Overlay::Reader(Reader { title, text, top: 0 }));
             Vec::new()
         }
+        (Tag::Goto { agent, id }, Ok(value)) => {
+            let event = &value["events"][0];
+            let is_about = ["agent", "from", "to"].iter().any(|name| event[*name] == agent.to_string());
+            match is_about && model.current == Some(agent) {
+                true => act::go_to(model, id),
+                false => take(model, Tag::Event, Ok(value)),
+            }
+        }
         (Tag::File(path), Ok(value)) => {
             let text = value["diff"].as_str().unwrap_or_default().to_owned();
             model.overlay = Some(Overlay::Reader(Reader { title: path, text, top: 0 }));
@@ -161,7 +175,11 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
                 .unwrap_or_default();
             let text = value["body"].as_str().unwrap_or_default().to_owned();
             model.overlay = Some(Overlay::Reader(Reader { title: format!("Mail from {from}"), text, top: 0 }));
-            vec![Effect::Refresh]
+            let mut effects = vec![Effect::Refresh];
+            if matches!(&model.side, Some(Side::Sheet(sheet)) if sheet.kind == SheetKind::Mail) {
+                effects.extend(act::read_sheet(model));
+            }
+            effects
         }
         (Tag::Ward { step }, Ok(value)) => {
             if let Some(Side::Quest(panel)) = &mut model.side {
@@ -193,6 +211,11 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             Vec::new()
         }
     }
+}
+
+/// When the question of a need was answered, if that is known.
+fn answered_at(model: &Model, need: &str) -> Option<Timestamp> {
+    model.answered.filter(|(question, _)| format!("q{question}") == need).map(|(_, at)| at)
 }
 
 fn unreadable(_: serde_json::Error) -> String {

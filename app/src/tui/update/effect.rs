@@ -1,6 +1,7 @@
 //! What the model wants to be done outside.
 
 use super::Tag;
+use crate::tui::window::{Part, Whole};
 use hatchery_core::{AgentId, EventId, QuestId, Timestamp};
 use serde_json::Value;
 
@@ -9,7 +10,12 @@ use serde_json::Value;
 pub enum Effect {
     Load {
         agent: AgentId,
-        before: Option<EventId>,
+        part: Part,
+    },
+    /// Reads all of a conversation.
+    Whole {
+        agent: AgentId,
+        what: Whole,
     },
     LoadInherited {
         agent: AgentId,

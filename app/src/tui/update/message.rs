@@ -5,6 +5,7 @@ use crate::http::{AgentView, Overview};
 use crate::live_text::LivePiece;
 use crate::quest_document::QuestDocument;
 use crate::tui::field::Field;
+use crate::tui::window::{Part, Whole, Window};
 use crossterm::event::{KeyEvent, MouseEvent};
 use hatchery_core::{AgentId, EventId, Record, Timestamp};
 use serde_json::Value;
@@ -14,6 +15,8 @@ use serde_json::Value;
 pub enum Msg {
     Key(KeyEvent),
     Paste(String),
+    /// So many characters at once that they are a paste, though the terminal did not say so.
+    TypedAtOnce(String),
     Mouse(MouseEvent),
     Resize(u16, u16),
     Tick(Timestamp),
@@ -27,12 +30,20 @@ pub enum Msg {
         agent: AgentId,
         piece: LivePiece,
     },
+    /// A part of a conversation.
     Window {
         agent: AgentId,
-        records: Vec<Record>,
-        from: EventId,
-        more: bool,
+        part: Part,
+        result: Result<Window, Failed>,
     },
+    /// All of a conversation.
+    Whole {
+        agent: AgentId,
+        what: Whole,
+        result: Result<Vec<Record>, Failed>,
+    },
+    /// The inherited part could not be read.
+    NotInherited(AgentId),
     Inherited {
         agent: AgentId,
         from: AgentId,
@@ -113,6 +124,11 @@ pub enum Tag {
     },
     Sheet,
     Event,
+    /// The event that one wants to go to.
+    Goto {
+        agent: AgentId,
+        id: EventId,
+    },
     File(String),
     Mail,
     Ward {
