@@ -195,6 +195,8 @@ fn quoted(words: &[&str]) -> String {
 /// What was found, as it is written.
 fn shown(found: Unexpected<'_>) -> String {
     match found {
+        // An address in the wrong place may have a password in it.
+        Unexpected::Str(text) if text.contains('@') && text.contains(':') => "an address".into(),
         Unexpected::Str(text) if text.chars().count() > SHOWN_CHARS => {
             format!("\"{}…\"", text.chars().take(SHOWN_CHARS).collect::<String>())
         }

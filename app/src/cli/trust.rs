@@ -32,7 +32,10 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
     // Read once: the user agrees to what is shown, and to nothing that is written meanwhile.
     let all = trust::brought(project, &SettingsFile::read(project)?)?;
-    let brought = trust::unknown(project, &all);
+    let mut brought = trust::unknown(project, &all);
+    if let Some(store) = brought.get_mut("store") {
+        *store = without_password(store);
+    }
     if context.json {
         print_json(&serde_json::json!({ "foreignLog": foreign.is_some(), "brought": brought }))?;
     } else {
@@ -59,6 +62,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     trust::accept(project, &all)?;
     say("allowed");
     Ok(ExitCode::SUCCESS)
+}
+
+/// A store as it is shown. What is remembered has the password, so another one is asked about.
+fn without_password(store: &str) -> String {
+    let url: Result<StoreUrl, _> = serde_json::from_str::<String>(store).unwrap_or_default().parse();
+    url.map_or_else(|error| error.to_string(), |url| url.to_string())
 }
 
 fn agreed() -> Result<bool, Report> {

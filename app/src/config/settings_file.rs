@@ -31,8 +31,19 @@ impl SettingsFile {
     }
 
     pub fn written(&self) -> Result<Written, Report> {
-        toml::from_str(&self.text)
-            .map_err(|error| Report::new(Code::Usage, format_args!("{} is not TOML: {error}", self.path.display())))
+        toml::from_str(&self.text).map_err(|error| {
+            // The error's own text quotes the line, which may have a password in it.
+            let place = error.span().map_or_else(String::new, |span| self.place(span.start));
+            let (path, why) = (self.path.display(), error.message());
+            Report::new(Code::Usage, format_args!("{path}{place} is not TOML: {why}"))
+        })
+    }
+
+    /// The line and the column of a byte, both from 1.
+    fn place(&self, at: usize) -> String {
+        let before = self.text.get(..at).unwrap_or(&self.text);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        format!(":{}:{}", before.matches('\n').count() + 1, line.chars().count() + 1)
     }
 
     /// A fingerprint (FNV-1a), which tells whether the file has changed since.
@@ -44,5 +55,31 @@ impl SettingsFile {
     /// The fingerprint of the file as it is now. None if it cannot be read.
     pub fn mark_now(project: &Project) -> Option<String> {
         Self::read(project).ok().map(|file| file.mark())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_told_by_its_place_and_without_its_line() {
+        let told = |text: &str| {
+            let file = SettingsFile { path: PathBuf::from("hatchery.toml"), text: text.to_owned() };
+            file.written().unwrap_err().to_string()
+        };
+        let twice = "store = \"postgres://ann:secret@h/db\"\nport = 1\nstore = \"postgres://ann:secret@h/db\"";
+        assert!(told(twice).starts_with("hatchery.toml:3:1 is not TOML: duplicate key"), "{}", told(twice));
+        for slip in [
+            "store = \"postgres://ann:secret@h/db",
+            "store = postgres://ann:secret@h/db",
+            "store \"postgres://ann:secret@h/db\"",
+            "\"postgres://ann:secret@h/db\"",
+            "[store.postgres://ann:secret@h/db]",
+            "é = 1\nstore = 'postgres://ann:secret@h/db\"\nport = 1",
+        ] {
+            let told = told(slip);
+            assert!(told.starts_with("hatchery.toml:") && !told.contains("secret"), "{slip}: {told}");
+        }
     }
 }

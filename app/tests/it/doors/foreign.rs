@@ -1,7 +1,7 @@
 //! Nobody else's folder: projects of other users, logs that came with a clone or a copy, settings that nobody was asked about, and
 //! texts that would drive the terminal.
 
-use crate::support::daemon::{Daemon, Grounds, Ran, Scene};
+use crate::support::daemon::{Daemon, Grounds, Ran, Scene, wait_until};
 use crate::support::postgres::Server;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -446,6 +446,34 @@ fn a_mistyped_store_shows_no_password() {
         let ran = grounds.run(&["up", "--no-open", "--store", url]);
         assert!(ran.code == Some(2) && !ran.stderr.contains("secret"), "{url}: {ran:?}");
     }
+    for line in [
+        "store = \"postgres://ann:secret@host/db",
+        "store = postgres://ann:secret@host/db",
+        "store = \"a.db\"\nstore = \"postgres://ann:secret@host/db\"",
+        "port = \"postgres://ann:secret@host/db\"",
+        "store = [\"postgres://ann:secret@host/db\"]",
+    ] {
+        fs::write(grounds.path().join("hatchery.toml"), line).unwrap();
+        for command in [&["up", "--no-open"][..], &["ps"], &["doctor"], &["trust"], &["trust", "--json"]] {
+            let ran = grounds.run(command);
+            assert!(!format!("{ran:?}").contains("secret"), "{line}: {command:?}: {ran:?}");
+        }
+    }
+    // What the user agrees to is shown, without the password.
+    fs::write(grounds.path().join("hatchery.toml"), "store = \"postgres://ann:secret@host/db\"").unwrap();
+    let shown = grounds.run(&["trust"]);
+    assert!(shown.stdout.contains("postgres://ann@host/db") && !shown.stdout.contains("secret"), "{shown:?}");
+}
+
+/// While the daemon runs, a slip goes to its log.
+#[test]
+fn a_slip_in_a_live_edit_writes_no_password_to_the_log() {
+    let grounds = Grounds::with("");
+    let _daemon = grounds.up();
+    fs::write(grounds.path().join("hatchery.toml"), "store = \"postgres://ann:secret@host/db").unwrap();
+    let log = || grounds.said() + &fs::read_to_string(grounds.data().join("daemon.log")).unwrap_or_default();
+    wait_until("the edit is refused", || log().contains("hatchery.toml has changed and cannot be used"));
+    assert!(!log().contains("secret"), "{}", log());
 }
 
 fn git(folder: &Path, arguments: &[&str]) {
