@@ -11,7 +11,7 @@ mod explain;
 mod listener;
 
 use super::migration::{self, Migration};
-use super::sum;
+use super::sum::{self, FirstSum};
 use super::{
     AppendCallback, Batch, IdRange, MessageRanges, RowVisitor, SNAPSHOTS_KEPT, Snapshot, Store, StoreError,
     StoreStatus, StoreUrl,
@@ -26,7 +26,7 @@ use listener::NotifyListener;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -82,6 +82,8 @@ pub struct Postgres {
     appends: Appends,
     settle_for: Duration,
     listener: Mutex<Option<NotifyListener>>,
+    /// Known after the first read, if any row has a checksum.
+    first_sum: OnceLock<EventId>,
 }
 
 /// Gets id, body, stream and checksum of one row.
@@ -101,6 +103,7 @@ impl Postgres {
             appends: Appends::new(sender),
             settle_for: SETTLE_FOR,
             listener: Mutex::default(),
+            first_sum: OnceLock::new(),
             name,
             connection_options,
             runtime,
@@ -172,10 +175,25 @@ impl Postgres {
         parameters: &[&(dyn ToSql + Sync)],
         visit: RowVisitor<'_>,
     ) -> Result<(), StoreError> {
+        let first = self.first_sum()?;
         self.visit_raw(statement, parameters, &mut |id, body, stream, kept| {
-            sum::verify(id, stream, body, kept)?;
+            sum::verify(id, stream, body, kept, first)?;
             Ok(visit(id, body))
         })
+    }
+
+    /// Looked for before rows are read, because they occupy a connection. One query for the whole life of the daemon, unless no row has
+    /// a checksum yet.
+    fn first_sum(&self) -> Result<FirstSum, StoreError> {
+        const FIRST: &str = "SELECT id FROM events WHERE sum IS NOT NULL ORDER BY id LIMIT 1";
+        if let Some(first) = self.first_sum.get() {
+            return Ok(FirstSum::At(*first));
+        }
+        let row = self.on_side_connection(async |reader| {
+            let row = reader.query_opt(FIRST, &[]).await?;
+            row.map(|row| row.try_get::<_, i64>(0)).transpose()
+        })?;
+        Ok(row.map_or(FirstSum::Nowhere, |id| FirstSum::At(*self.first_sum.get_or_init(|| event_id(id)))))
     }
 
     /// The same without the comparison. Memory holds one chunk of the rows and not the whole result.

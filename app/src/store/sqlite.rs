@@ -2,7 +2,7 @@
 //! writes, and the engine groups what it appends. Reads have connections of their own and never wait for a commit.
 
 use super::migration::{self, Migration};
-use super::sum;
+use super::sum::{self, FirstSum};
 use super::{
     AppendCallback, Batch, IdRange, MessageRanges, RowVisitor, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreStatus,
 };
@@ -37,6 +37,8 @@ pub struct Sqlite {
     file: FileIdentity,
     /// Known after the first commit, which creates it.
     wal: OnceLock<FileIdentity>,
+    /// Known after the first row without a checksum was met, if any row has one.
+    first_sum: OnceLock<EventId>,
 }
 
 impl Sqlite {
@@ -51,8 +53,8 @@ impl Sqlite {
         prepare(&writer).map_err(|error| explain(path, error))?;
         let file =
             FileIdentity::at(path).map_err(|error| StoreError::Broken(format!("{}: {error}", path.display())))?;
-        let (writer, readers, wal) = (Mutex::new(writer), Mutex::default(), OnceLock::new());
-        Ok(Self { path: path.to_owned(), writer, readers, file, wal })
+        let (writer, readers) = (Mutex::new(writer), Mutex::default());
+        Ok(Self { path: path.to_owned(), writer, readers, file, wal: OnceLock::new(), first_sum: OnceLock::new() })
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
@@ -72,6 +74,39 @@ impl Sqlite {
             readers.push(connection);
         }
         result
+    }
+
+    /// Passes rows of id, body, stream and checksum on, unless one differs from its checksum.
+    fn visit_rows(
+        &self,
+        connection: &Connection,
+        mut rows: rusqlite::Rows<'_>,
+        visit: RowVisitor<'_>,
+    ) -> rusqlite::Result<Result<(), StoreError>> {
+        while let Some(row) = rows.next()? {
+            let (id, body, kept) = (EventId(row.get(0)?), row.get_ref(1)?.as_str()?, row.get(3)?);
+            let first = match kept {
+                None => self.first_sum(connection)?,
+                Some(_) => FirstSum::Nowhere,
+            };
+            if let Err(damaged) = sum::verify(id, row.get_ref(2)?.as_str()?, body, kept, first) {
+                return Ok(Err(damaged));
+            }
+            if visit(id, body).is_break() {
+                break;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Looked for only when a row without a checksum is met: it means reading all rows of an older Hatchery.
+    fn first_sum(&self, connection: &Connection) -> rusqlite::Result<FirstSum> {
+        const FIRST: &str = "SELECT id FROM events WHERE sum IS NOT NULL ORDER BY id LIMIT 1";
+        if let Some(first) = self.first_sum.get() {
+            return Ok(FirstSum::At(*first));
+        }
+        let first = connection.prepare_cached(FIRST)?.query_row([], |row| row.get(0)).optional()?;
+        Ok(first.map_or(FirstSum::Nowhere, |id| FirstSum::At(*self.first_sum.get_or_init(|| EventId(id)))))
     }
 
     /// Runs `write` in a transaction, with the last event of the log: all of it is written, or nothing.
@@ -160,7 +195,7 @@ impl Store for Sqlite {
                 .prepare_cached("SELECT id, body, stream, sum FROM events WHERE id > ?1 ORDER BY id LIMIT ?2")?;
             // SQLite's numbers end at 2^63. A cursor beyond that is beyond the end of the log, and such a limit is no limit.
             let [after, limit] = [after.0, limit as u64].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
-            visit_rows(select.query([after, limit])?, visit)
+            self.visit_rows(connection, select.query([after, limit])?, visit)
         })?
     }
 
@@ -212,7 +247,7 @@ impl Store for Sqlite {
         let parts = serde_json::to_string(&parts).expect("parts are plain data");
         self.reading(|connection| {
             let mut select = connection.prepare_cached(READ_PARTS)?;
-            visit_rows(select.query(params![parts, pairs(recent)])?, visit)
+            self.visit_rows(connection, select.query(params![parts, pairs(recent)])?, visit)
         })?
     }
 
@@ -320,20 +355,6 @@ impl From<rusqlite::Error> for WriteProblem {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
-}
-
-/// Passes rows of id, body, stream and checksum on, unless one differs from its checksum.
-fn visit_rows(mut rows: rusqlite::Rows<'_>, visit: RowVisitor<'_>) -> rusqlite::Result<Result<(), StoreError>> {
-    while let Some(row) = rows.next()? {
-        let (id, body) = (EventId(row.get(0)?), row.get_ref(1)?.as_str()?);
-        if let Err(damaged) = sum::verify(id, row.get_ref(2)?.as_str()?, body, row.get(3)?) {
-            return Ok(Err(damaged));
-        }
-        if visit(id, body).is_break() {
-            break;
-        }
-    }
-    Ok(Ok(()))
 }
 
 fn prepare(writer: &Connection) -> rusqlite::Result<()> {

@@ -18,35 +18,42 @@ pub fn row_sum(id: EventId, stream: &str, body: &str) -> u32 {
     content_sum(stream, body) ^ low_bits(id)
 }
 
-/// Fails when a row differs from its checksum. Rows of an older Hatchery have none.
-pub fn verify(id: EventId, stream: &str, body: &str, kept: Option<i64>) -> Result<(), StoreError> {
-    match kept {
-        Some(kept) if kept != i64::from(row_sum(id, stream, body)) => {
-            Err(StoreError::Damaged(format!("event {id} differs from its checksum: its row was changed or is damaged")))
+/// The first row that has a checksum. Rows of an older Hatchery have none, and are all before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FirstSum {
+    At(EventId),
+    /// No row has one yet.
+    #[default]
+    Nowhere,
+}
+
+/// Fails when a row differs from its checksum, or has lost it.
+pub fn verify(id: EventId, stream: &str, body: &str, kept: Option<i64>, first: FirstSum) -> Result<(), StoreError> {
+    let what = match (kept, first) {
+        (Some(kept), _) if kept == i64::from(row_sum(id, stream, body)) => return Ok(()),
+        (Some(_), _) => format!("event {id} differs from its checksum: its row was changed or is damaged"),
+        (None, FirstSum::At(first)) if first < id => {
+            format!("event {id} has no checksum, but an earlier one has: its row was changed or is damaged")
         }
-        _ => Ok(()),
-    }
+        (None, _) => return Ok(()),
+    };
+    Err(StoreError::Damaged(what))
 }
 
 /// Compares all rows of a log, in order.
 #[derive(Debug, Default)]
 pub struct Checker {
-    /// A row with a checksum was seen. From there on every row has one.
-    begun: bool,
+    first: FirstSum,
     bad: Vec<String>,
     more: u64,
 }
 
 impl Checker {
     pub fn take(&mut self, id: EventId, stream: &str, body: &str, kept: Option<i64>) {
-        let what = match verify(id, stream, body, kept) {
-            Err(StoreError::Damaged(what)) => what,
-            _ if kept.is_none() && self.begun => format!("event {id} has no checksum, but an earlier one has"),
-            _ => {
-                self.begun |= kept.is_some();
-                return;
-            }
-        };
+        if kept.is_some() && self.first == FirstSum::Nowhere {
+            self.first = FirstSum::At(id);
+        }
+        let Err(StoreError::Damaged(what)) = verify(id, stream, body, kept, self.first) else { return };
         match self.bad.len() < FINDINGS_SHOWN {
             true => self.bad.push(what),
             false => self.more += 1,
@@ -72,15 +79,22 @@ mod tests {
     #[test]
     fn every_part_of_a_row_counts() {
         let kept = Some(i64::from(row_sum(EventId(7), "agent:a", "{\"x\":1}")));
-        assert!(verify(EventId(7), "agent:a", "{\"x\":1}", kept).is_ok());
+        let first = FirstSum::At(EventId(3));
+        assert!(verify(EventId(7), "agent:a", "{\"x\":1}", kept, first).is_ok());
         for (id, stream, body) in [
             (6, "agent:a", "{\"x\":1}"),
             (7, "agent:b", "{\"x\":1}"),
             (7, "agent:a", "{\"x\":2}"),
             (7, "agent:a{", "\"x\":1}"),
         ] {
-            assert!(verify(EventId(id), stream, body, kept).is_err(), "{id} {stream} {body}");
+            assert!(verify(EventId(id), stream, body, kept, first).is_err(), "{id} {stream} {body}");
         }
-        assert!(verify(EventId(7), "agent:a", "{}", None).is_ok());
+    }
+
+    #[test]
+    fn only_rows_before_the_first_checksum_have_none() {
+        let without = |id, first| verify(EventId(id), "agent:a", "{}", None, first);
+        assert!(without(7, FirstSum::Nowhere).is_ok() && without(2, FirstSum::At(EventId(3))).is_ok());
+        assert!(without(7, FirstSum::At(EventId(3))).is_err());
     }
 }
