@@ -72,6 +72,7 @@ pub(crate) use follow::read as read_record;
 
 use crate::amounts::counted;
 use crate::config::{Config, Flags};
+use crate::file_limit;
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use clap::{Parser, Subcommand};
@@ -224,6 +225,9 @@ pub fn main() -> ExitCode {
     // It runs at every prompt. Building the command line's parser takes longer than all that it does.
     if std::env::args_os().skip(1).eq(["statusline"]) {
         return statusline::run();
+    }
+    if let Err(error) = file_limit::outlive() {
+        say(format_args!("a limit on the size of files would end this program: {error}"));
     }
     // Alone in a terminal it shows the terminal's screen; without one, the help.
     let alone = std::env::args_os().len() == 1 && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();

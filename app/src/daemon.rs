@@ -54,19 +54,12 @@ pub struct Daemon {
 pub struct Farewell {
     interrupt: Signal,
     terminate: Signal,
-    /// A file that may not grow further. Heard, it no longer ends the process: the write fails instead, as on a full disk.
-    _file_size: Signal,
 }
 
 impl Farewell {
     pub fn listen() -> Result<Self, Report> {
         let hear = |kind| signal(kind).context("signals cannot be heard");
-        let file_size = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
-        Ok(Self {
-            interrupt: hear(SignalKind::interrupt())?,
-            terminate: hear(SignalKind::terminate())?,
-            _file_size: hear(file_size)?,
-        })
+        Ok(Self { interrupt: hear(SignalKind::interrupt())?, terminate: hear(SignalKind::terminate())? })
     }
 
     /// Returns when the end is asked for.

@@ -16,6 +16,7 @@ pub mod daemon_log;
 pub mod data_guard;
 pub mod engine;
 pub mod file_identity;
+pub mod file_limit;
 pub mod folder_watch;
 pub mod fsck;
 pub mod gc;

@@ -1,12 +1,13 @@
 //! A full disk: said clearly, nothing acknowledged that is not there, reading goes on, and when there is room again so
 //! does writing, without a restart.
 
-use crate::support::daemon::{Daemon, Grounds, Scene, own_mounts_or_say_skipped};
+use crate::support::daemon::{Daemon, Grounds, Ran, Scene, own_mounts_or_say_skipped};
 use crate::support::follower::Follower;
 use crate::support::random::Random;
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 /// Room for the files of the store, and little more.
 const DISK: u64 = 3 << 20;
@@ -110,11 +111,7 @@ impl Drop for Ballast {
 #[test]
 fn a_limit_on_the_size_of_files_is_answered_like_a_full_disk() {
     let grounds = Grounds::new();
-    let inner = grounds.command(&["up", "--json", "--no-open"]);
-    let mut command = std::process::Command::new("prlimit");
-    command.arg("--fsize=600000").arg("--").arg(inner.get_program()).args(inner.get_args()).env_clear();
-    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(grounds.path());
-    let child = command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let child = limited(&grounds, &["up", "--json", "--no-open"]).stdout(Stdio::piped()).spawn().unwrap();
     let daemon = Daemon::ready(child).unwrap();
     let agent = daemon.door.agent(None);
     let refused = (0..MOST_MESSAGES).find_map(|_| {
@@ -124,4 +121,30 @@ fn a_limit_on_the_size_of_files_is_answered_like_a_full_disk() {
     let refused = refused.expect("the limit is met at last");
     assert_eq!((refused.status, refused.error().0.as_str()), (507, "store_full"), "{refused:?}");
     assert_eq!(daemon.door.get("/api/agents").status, 200, "it lives on");
+}
+
+#[test]
+fn a_command_without_a_daemon_meets_the_limit_like_a_full_disk() {
+    let (from, to) = (Grounds::new(), Grounds::new());
+    let daemon = from.up();
+    let agent = daemon.door.agent(None);
+    for _ in 0..60 {
+        assert_eq!(daemon.door.say(&agent, &"x".repeat(20_000)).status, 201);
+    }
+    let export = to.path().join("export.jsonl");
+    from.run(&["export", export.to_str().unwrap()]).good();
+    let ran = Ran::from(limited(&to, &["import", export.to_str().unwrap()]).output().unwrap());
+    assert!(ran.code.is_some_and(|code| code != 0), "a signal has ended it: {ran:?}");
+    assert!(ran.stderr.contains("no space is left"), "{ran:?}");
+    to.run(&["import", export.to_str().unwrap()]).good();
+}
+
+/// A command whose files may have 600,000 bytes.
+fn limited(grounds: &Grounds, arguments: &[&str]) -> Command {
+    let inner = grounds.command(arguments);
+    let mut command = Command::new("prlimit");
+    command.arg("--fsize=600000").arg("--").arg(inner.get_program()).args(inner.get_args()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(grounds.path());
+    command.stdin(Stdio::null());
+    command
 }
