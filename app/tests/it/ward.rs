@@ -264,6 +264,22 @@ fn a_ward_that_deletes_its_folder_is_broken_after_a_few_tries() {
     assert!((1..=3).contains(&tries), "{tries}");
 }
 
+/// Its parent is the launcher, which alone can say how it ended.
+#[test]
+fn a_ward_that_kills_its_launcher_is_broken_after_a_few_tries() {
+    let post = Post::new();
+    let count = post.grounds.path().join("count");
+    let job = post.job(&format!("echo $$ >> {}; kill -9 $PPID; exec sleep 600", count.display()));
+    let watch = Some(FolderWatcher::start().unwrap());
+    let waited = runtime().block_on(async { tokio::time::timeout(PATIENCE, post.ward.wait(&job, watch)).await });
+    let why = why(waited.expect("it ends in time").unwrap());
+    assert!(why.contains("launcher was killed"), "{why}");
+    let tries: Vec<u32> = fs::read_to_string(&count).unwrap().lines().map(|pid| pid.parse().unwrap()).collect();
+    assert!((1..=3).contains(&tries.len()), "{tries:?}");
+    tries.into_iter().for_each(wait_for_end);
+    assert_eq!(post.left(), [0; 0]);
+}
+
 /// What the ward writes there is not the launcher's word.
 #[test]
 fn a_ward_that_writes_its_own_end_changes_nothing() {

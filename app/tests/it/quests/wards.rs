@@ -79,6 +79,20 @@ fn a_ward_that_cannot_run_says_nothing_about_the_work() {
 }
 
 #[test]
+fn a_ward_that_kills_its_launcher_becomes_a_question() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    let options = json!({ "steps": [step("a", &[])], "ward": "echo $$ >> killers; kill -9 $PPID; exec sleep 600" });
+    let quest = shop.new_quest(&shop.playbook(), options);
+    let (question, words) = shop.asked(&quest, 1);
+    assert!(words.contains("launcher was killed"), "{words}");
+    let tries = fs::read_to_string(shop.grounds.path().join("killers")).unwrap().lines().count();
+    assert!((1..=3).contains(&tries), "{tries}");
+    shop.answer(question, "ward: true");
+    shop.complete(&quest);
+    shop.expect_nothing_left();
+}
+
+#[test]
 fn what_a_ward_leaves_behind_goes_with_it() {
     let shop = Workshop::with(WARDED, Vec::new());
     let ward = "setsid sleep 4242 & (sleep 4242 & echo $! > pid) ; wait $! & true";
