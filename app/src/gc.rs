@@ -1,12 +1,15 @@
 //! What is left over: files and branches that are no longer needed and that would grow for ever. Everything that matters about them
 //! is in the log. Work that was rescued is never a leftover, and neither is a folder that the log does not know.
 
+use crate::clock::{Clock as _, SystemClock};
 use crate::project::{Project, flock};
-use crate::run_folder;
-use crate::ward::Ward;
+use crate::quest_file;
+use crate::run_folder::{self, RunFolder};
+use crate::selftest_folder;
+use crate::ward::{self, Ward};
 use crate::worktree::{ALL_WORKTREES, Repository};
 use hatchery_core::agent::Agent;
-use hatchery_core::quest::{Quest, QuestSpec};
+use hatchery_core::quest::{Quest, QuestSpec, QuestState};
 use hatchery_core::run::{AttemptId, Run};
 use hatchery_core::{AgentId, QuestId, World};
 use rustix::fs::FlockOperation;
@@ -33,6 +36,10 @@ pub enum LeftoverKind {
     Attempt,
     /// The folder of a ward of a quest that is over.
     Ward,
+    /// The folder of a quest that is over, with its `quest.json`. The log has all of it.
+    QuestFolder,
+    /// The folder of a selftest that was killed.
+    Selftest,
     /// The folder of an agent, without anything in it.
     AgentFolder,
     /// The lock of a harness session that no process has.
@@ -41,7 +48,7 @@ pub enum LeftoverKind {
     ScriptedState,
     /// The lock of worktrees that are gone.
     WorktreeLock,
-    /// The branch of a quest that is over, with nothing on it that the user's branch has not.
+    /// The branch of a quest that is over, with no commit that the user's branch has not. A branch that was squashed has such commits.
     Branch,
 }
 
@@ -55,7 +62,12 @@ pub fn find(
     let mut found = Vec::new();
     let mut note = |kind, path: &Path| {
         let what = path.strip_prefix(project.root()).unwrap_or(path).display().to_string();
-        found.push(Leftover { kind, what, bytes: size(path) });
+        // The wards in the folder of a quest are leftovers of their own.
+        let bytes = match kind == LeftoverKind::QuestFolder {
+            true => files(path).unwrap_or_default().iter().map(|file| size(file)).sum::<u64>(),
+            false => size(path),
+        };
+        found.push(Leftover { kind, what, bytes });
     };
     for (of, folder) in run_folder::all(project)? {
         if is_over(world, of) && !folder.is_held()? && age(folder.path())? >= keep {
@@ -65,6 +77,20 @@ pub fn find(
     for (quest, _, _, ward) in Ward::all(Path::new(""), project)? {
         if world.quest(quest).is_some_and(Quest::is_over) && !ward.is_held()? && age(ward.path())? >= keep {
             note(LeftoverKind::Ward, ward.path());
+        }
+    }
+    // After the wards, which are in these folders and go first.
+    for folder in run_folder::subfolders(&project.data().join("quests"))? {
+        if quest_of(&folder).and_then(|quest| world.quest(quest)).is_some_and(Quest::is_over)
+            && age(&folder.join(quest_file::NAME)).or_else(|_| age(&folder))? >= keep
+            && wards_are_due(&folder, keep)?
+        {
+            note(LeftoverKind::QuestFolder, &folder);
+        }
+    }
+    for folder in selftest_folder::abandoned(project)? {
+        if age(&folder)? >= keep {
+            note(LeftoverKind::Selftest, &folder);
         }
     }
     let runs = project.data().join("runs");
@@ -95,7 +121,7 @@ pub fn find(
     for (quest, _) in world.quests().filter(|(_, quest)| quest.is_over()) {
         if let Some(repository) = repository
             && let Some(slug) = world.quest_spec(quest).and_then(QuestSpec::slug)
-            && quest_age(project, quest) >= keep
+            && quest_age(project, world, quest) >= keep
             && repository.has_merged_trunk(slug).unwrap_or(false)
         {
             found.push(Leftover { kind: LeftoverKind::Branch, what: slug.to_owned(), bytes: 0 });
@@ -109,6 +135,17 @@ pub fn clear(project: &Project, repository: Option<&Repository>, leftover: &Left
     let path = project.root().join(&leftover.what);
     match leftover.kind {
         LeftoverKind::Attempt | LeftoverKind::Ward => std::fs::remove_dir_all(path),
+        LeftoverKind::QuestFolder => {
+            // Fails when a ward is still there, and then the rest stays, too.
+            match std::fs::remove_dir(path.join(ward::WARDS)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            files(&path)?.iter().try_for_each(std::fs::remove_file)?;
+            std::fs::remove_dir(path)
+        }
+        LeftoverKind::Selftest if !selftest_folder::abandoned(project)?.contains(&path) => Ok(()),
+        LeftoverKind::Selftest => std::fs::remove_dir_all(path),
         // Fails when something has come into it.
         LeftoverKind::AgentFolder => std::fs::remove_dir(path),
         LeftoverKind::SessionLock if !is_free(&path)? => Ok(()),
@@ -174,9 +211,31 @@ fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// The time since the quest's file changed for the last time.
-fn quest_age(project: &Project, quest: QuestId) -> Duration {
-    age(&crate::quest_file::folder(project, quest).join("quest.json")).unwrap_or_default()
+/// The quest that a folder is named after.
+fn quest_of(folder: &Path) -> Option<QuestId> {
+    folder.file_name().and_then(|name| name.to_str()?.parse().ok())
+}
+
+/// Whether all wards in the folder of a quest that is over are leftovers, too.
+fn wards_are_due(folder: &Path, keep: Duration) -> io::Result<bool> {
+    for ward in run_folder::subfolders(&folder.join(ward::WARDS))? {
+        if age(&ward)? < keep || RunFolder::at(ward).is_held()? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The time since the quest's file changed for the last time. Without a file, the time since the quest ended.
+fn quest_age(project: &Project, world: &World, quest: QuestId) -> Duration {
+    let since_end = || match world.quest(quest)?.state {
+        QuestState::Complete { at } | QuestState::Abandoned { at } => {
+            Some(Duration::from_millis(SystemClock.now().ms_since(at)))
+        }
+        QuestState::Open | QuestState::Paused => None,
+    };
+    let of_file = age(&quest_file::folder(project, quest).join(quest_file::NAME)).ok();
+    of_file.or_else(since_end).unwrap_or_default()
 }
 
 /// The time since its last change. A time in the future counts as now.

@@ -53,6 +53,7 @@ pub mod runner;
 pub mod sealed_file;
 pub mod seat_dialect;
 pub mod seats;
+pub mod selftest_folder;
 pub mod shared_file;
 pub mod sim;
 pub mod slug;

@@ -54,6 +54,11 @@ pub trait Projection: Send + Sync + 'static {
 
     fn path(&self, key: &Self::Key) -> PathBuf;
 
+    /// Makes the folder of a file, if it is missing. Fails if nothing may be written there.
+    fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(folder)
+    }
+
     /// What a file should contain, given what it contains now. Called under the lock of its folder.
     fn render(&self, world: &World, key: &Self::Key, found: Option<&[u8]>) -> io::Result<Rendered>;
 
@@ -284,7 +289,9 @@ async fn until(time: Instant) {
 
 /// Makes one file true.
 pub fn write<P: Projection>(projection: &P, world: &World, key: &P::Key, path: &Path) -> io::Result<()> {
-    let _lock = FolderLock::acquire(path.parent().unwrap_or(Path::new(".")))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    projection.make_folder(folder)?;
+    let _lock = FolderLock::acquire(folder)?;
     let found = shared_file::read(path)?;
     let content = match projection.render(world, key, found.as_deref())? {
         Rendered::Unchanged => return Ok(()),

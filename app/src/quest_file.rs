@@ -2,6 +2,7 @@
 //! projection of the log: nothing is read from it.
 
 use crate::engine::Handle;
+use crate::no_links;
 use crate::project::Project;
 use crate::projection::{Projection, Projector, Rendered};
 use crate::quest_document::QuestDocument;
@@ -9,8 +10,13 @@ use crate::shared_file::Durability;
 use hatchery_core::event::{AgentEvent, RunEvent};
 use hatchery_core::{Event, QuestId, Record, World};
 use serde::de::IgnoredAny;
+use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The name of the file, in the folder of its quest.
+pub const NAME: &str = "quest.json";
 
 /// The folder of a quest.
 pub fn folder(project: &Project, quest: QuestId) -> PathBuf {
@@ -19,26 +25,55 @@ pub fn folder(project: &Project, quest: QuestId) -> PathBuf {
 
 /// Keeps the files of all quests true.
 pub fn keep(project: Project, handle: Handle) -> Projector<QuestId> {
-    Projector::start(QuestFiles { project }, handle)
+    Projector::start(QuestFiles { project, settled: Mutex::default() }, handle)
 }
 
 struct QuestFiles {
     project: Project,
+    /// Quests that were over at the start and had a file, without those to which something has happened since. If such a file is missing, it
+    /// was cleared.
+    settled: Mutex<BTreeSet<QuestId>>,
+}
+
+impl QuestFiles {
+    fn settled(&self) -> MutexGuard<'_, BTreeSet<QuestId>> {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Projection for QuestFiles {
     type Key = QuestId;
 
-    const NAME: &'static str = "quest.json";
+    const NAME: &'static str = NAME;
     const DURABILITY: Durability = Durability::Rebuilt;
 
+    /// The file of a quest that is over is not made again, because it was cleared: see [`crate::gc`].
     fn keys(&self, world: &World) -> Vec<QuestId> {
-        world.quests().map(|(id, _)| id).collect()
+        let over = world.quests().filter(|(_, quest)| quest.is_over()).map(|(id, _)| id);
+        let settled: BTreeSet<QuestId> = over.filter(|id| self.path(id).exists()).collect();
+        let open = world.quests().filter(|(_, quest)| !quest.is_over()).map(|(id, _)| id);
+        let all = open.chain(settled.iter().copied()).collect();
+        *self.settled() = settled;
+        all
+    }
+
+    /// Agents can write in `.hatchery`. A link in the place of a folder would lead the file elsewhere.
+    fn make_folder(&self, folder: &Path) -> io::Result<()> {
+        for folder in [folder.parent(), Some(folder)].into_iter().flatten() {
+            match no_links::check_folder(folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => std::fs::create_dir(folder)?,
+                checked => checked?,
+            }
+        }
+        Ok(())
     }
 
     fn changed_by(&self, world: &World, record: &Record) -> Option<QuestId> {
         let agent = match &record.event {
-            Event::Quest { quest, .. } | Event::Step { quest, .. } => return Some(*quest),
+            Event::Quest { quest, .. } | Event::Step { quest, .. } => {
+                self.settled().remove(quest);
+                return Some(*quest);
+            }
             // A step shows the run and the questions of its agent.
             Event::Question { agent, .. } | Event::Agent { agent, what: AgentEvent::RunRequested { .. } } => *agent,
             Event::Run { of, what } if shows_in_step(what) => of.agent,
@@ -53,14 +88,19 @@ impl Projection for QuestFiles {
             | Event::Request(_)
             | Event::Seat(_) => return None,
         };
-        world.assignment(agent).map(|assignment| assignment.quest)
+        let quest = world.assignment(agent).map(|assignment| assignment.quest)?;
+        self.settled().remove(&quest);
+        Some(quest)
     }
 
     fn path(&self, quest: &QuestId) -> PathBuf {
-        folder(&self.project, *quest).join("quest.json")
+        folder(&self.project, *quest).join(NAME)
     }
 
     fn render(&self, world: &World, quest: &QuestId, found: Option<&[u8]>) -> io::Result<Rendered> {
+        if found.is_none() && self.settled().contains(quest) {
+            return Ok(Rendered::Unchanged);
+        }
         let Some(document) = QuestDocument::of(world, *quest) else { return Ok(Rendered::Unchanged) };
         let mut content = serde_json::to_vec_pretty(&document)?;
         content.push(b'\n');

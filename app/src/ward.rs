@@ -99,6 +99,9 @@ pub enum WardResult {
     },
 }
 
+/// The folder of the wards, in the folder of their quest.
+pub const WARDS: &str = "wards";
+
 /// The environment of a ward: what any program needs, where the usual tools are, and what the project lists.
 pub fn environment(from: impl Iterator<Item = (String, String)>, pass: &[String]) -> BTreeMap<String, String> {
     let named: Vec<String> = TOOL_VARIABLES.iter().map(|name| (*name).to_owned()).chain(pass.iter().cloned()).collect();
@@ -110,7 +113,7 @@ impl Ward {
     pub fn of(program: PathBuf, project: &Project, quest: &str, step: &str, number: u32) -> Result<Self, NameError> {
         // Names are checked before they become a path.
         let place = WorktreeName::step(quest, step)?;
-        let wards = project.data().join("quests").join(place.slug()).join("wards");
+        let wards = project.data().join("quests").join(place.slug()).join(WARDS);
         let folder = RunFolder::at(wards.join(format!("{step}-{number}")));
         Ok(Self { process: HeldProcess::new(program, folder) })
     }
@@ -133,7 +136,7 @@ impl Ward {
         let mut all = Vec::new();
         for quest in run_folder::subfolders(&project.data().join("quests"))? {
             let Some(id) = quest.file_name().and_then(|name| name.to_str()?.parse().ok()) else { continue };
-            for path in run_folder::subfolders(&quest.join("wards"))? {
+            for path in run_folder::subfolders(&quest.join(WARDS))? {
                 let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('-'));
                 let known = name.and_then(|(step, number)| Some((step.parse().ok()?, number.parse().ok()?)));
                 if let Some((step, number)) = known {

@@ -63,7 +63,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the agents of an interrupted demo may take to end.
 const CLEAR_PATIENCE: Duration = Duration::from_secs(20);
 /// What a shell makes of Ctrl-C.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let folder = tempfile::Builder::new().prefix("hatchery-demo-").tempdir().context("no temporary folder")?;
@@ -130,7 +130,7 @@ struct DemoTally {
 }
 
 /// Until Ctrl-C, or until the program is asked to end.
-async fn interrupted() -> Result<(), Report> {
+pub(super) async fn interrupted() -> Result<(), Report> {
     let mut terminated = signal(SignalKind::terminate()).context("signals cannot be heard")?;
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => interrupted.context("signals cannot be heard"),

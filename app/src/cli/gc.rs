@@ -10,9 +10,10 @@ use std::process::ExitCode;
 
 /// Show what is left over, and clear it
 ///
-/// Leftovers are the folders of ended attempts and of wards of ended quests, empty folders of agents, locks of harness sessions, the
-/// state of dead scripted agents, and branches of ended quests that are merged. The log and rescued work stay. The daemon clears
-/// leftovers by itself after `keep_runs_days`.
+/// Leftovers are the folders of ended attempts, of wards of ended quests, of ended quests with their quest.json, and of killed selftests;
+/// empty folders of agents, locks of harness sessions, the state of dead scripted agents, and branches of ended quests that are merged.
+/// The log and rescued work stay. A branch that was squashed stays, too, because its commits are nowhere else; `git branch -D` deletes
+/// it. The daemon clears leftovers by itself after `keep_runs_days`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Clear what is shown
@@ -35,6 +36,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         let kind = match leftover.kind {
             LeftoverKind::Attempt => "attempt",
             LeftoverKind::Ward => "ward",
+            LeftoverKind::QuestFolder => "quest folder",
+            LeftoverKind::Selftest => "selftest",
             LeftoverKind::AgentFolder => "empty folder",
             LeftoverKind::SessionLock => "session lock",
             LeftoverKind::ScriptedState => "scripted state",

@@ -4,11 +4,14 @@ mod strangers;
 mod world;
 
 use super::demo::audit::Audit;
+use super::demo::{INTERRUPTED, interrupted};
 use super::paint::{BAD, DIM, GOOD, paint};
 use super::{Context, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::project::Project;
+use crate::projects;
 use crate::report::{Code, Context as _, Report};
+use crate::selftest_folder;
 use hatchery_core::event::MessageEvent;
 use hatchery_core::{Event, EventId, MessageKind, Record};
 use serde::Serialize;
@@ -83,8 +86,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let place = Some(context.project.data()).filter(|data| data.is_dir()).unwrap_or_else(std::env::temp_dir);
-    let folder = tempfile::Builder::new().prefix("selftest-").tempdir_in(&place);
+    let folder = tempfile::Builder::new().prefix(selftest_folder::PREFIX).tempdir_in(&place);
     let folder = folder.context(format_args!("no folder can be made in {}", place.display()))?;
+    let _held = selftest_folder::hold(folder.path()).context("the folder cannot be locked")?;
     std::fs::create_dir(folder.path().join(".hatchery")).context("the project cannot be made")?;
     let project = Project::find(folder.path())?;
     let seed = args.seed.unwrap_or_else(|| u64::from_le_bytes(crate::clock::random::<8>()));
@@ -92,37 +96,101 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     if !context.json {
         say(paint(DIM, format_args!("seed {seed}, in {}", folder.path().display())));
     }
-    let counts = asking(selftest(&project, args.store.as_deref(), seed, length))?;
-    if args.keep {
-        say(format_args!("the project is in {}", folder.keep().display()));
+    let store = args.store.as_deref();
+    let tested = asking(async {
+        let mut daemon = None;
+        let tested = tokio::select! {
+            counts = selftest(&project, store, seed, length, &mut daemon) => counts.map(Some),
+            interrupted = interrupted() => interrupted.map(|()| {
+                say("interrupted; the selftest stops its agents");
+                None
+            }),
+        };
+        // Agents outlive their daemon, so also after a failure.
+        if let Some(daemon) = daemon
+            && let Err(report) = daemon.clear(store).await
+        {
+            say(format_args!("not everything of the selftest could be stopped: {report}"));
+        }
+        tested
+    });
+    match args.keep {
+        true => say(format_args!("the project is in {}", folder.keep().display())),
+        false => projects::forget(&project),
     }
-    report(context, &counts, args.store.is_some())
+    match tested? {
+        Some(counts) => report(context, &counts, store.is_some()),
+        None => Ok(ExitCode::from(INTERRUPTED)),
+    }
 }
 
-async fn selftest(project: &Project, store: Option<&str>, seed: u64, length: Duration) -> Result<Counts, Report> {
+/// What is done to the small world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blow {
+    KillDaemon,
+    KillLauncher,
+    KillAgent,
+    Strangers,
+}
+
+impl Blow {
+    const EACH: [Self; 4] = [Self::KillAgent, Self::KillLauncher, Self::Strangers, Self::KillDaemon];
+
+    fn by_chance(chance: &mut Chance) -> Self {
+        match chance.below(10) {
+            0..=3 => Self::KillDaemon,
+            4..=5 => Self::KillLauncher,
+            6..=7 => Self::KillAgent,
+            _ => Self::Strangers,
+        }
+    }
+}
+
+async fn selftest(
+    project: &Project,
+    store: Option<&str>,
+    seed: u64,
+    length: Duration,
+    slot: &mut Option<TestDaemon>,
+) -> Result<Counts, Report> {
     let mut counts = Counts { seed, ..Counts::default() };
     let mut chance = Chance::new(seed);
     let started = Instant::now();
-    let mut daemon = TestDaemon::start(project, store).await?;
+    let daemon = slot.insert(TestDaemon::start(project, store).await?);
     if daemon.client().get::<Value>("/api/status").await?["head"].as_u64() > Some(1) {
         return Err(Report::new(Code::Usage, "the store is not empty").hint("give an empty database with --store"));
     }
     let load = Load::start(project, daemon.addresses()).await?;
-    while started.elapsed() < length {
+    // However short the test is, each blow falls once.
+    let mut owed = Blow::EACH.to_vec();
+    while started.elapsed() < length || (!owed.is_empty() && started.elapsed() < length + PATIENCE) {
         tokio::time::sleep(chance.pause(KILL_PAUSE)).await;
-        match chance.below(10) {
-            0..=3 => {
+        let blow = owed.first().copied().unwrap_or_else(|| Blow::by_chance(&mut chance));
+        let hit = match blow {
+            Blow::KillDaemon => {
                 daemon.kill_and_restart(store).await?;
                 counts.daemon_kills += 1;
+                1
             }
-            4..=5 => counts.launcher_kills += world::kill_one(project, &mut chance, world::Victim::Launcher),
-            6..=7 => counts.agent_kills += world::kill_one(project, &mut chance, world::Victim::Agent),
-            _ => {
+            Blow::KillLauncher => {
+                let hit = world::kill_one(project, &mut chance, world::Victim::Launcher);
+                counts.launcher_kills += hit;
+                hit
+            }
+            Blow::KillAgent => {
+                let hit = world::kill_one(project, &mut chance, world::Victim::Agent);
+                counts.agent_kills += hit;
+                hit
+            }
+            Blow::Strangers => {
                 let (sent, errors) = strangers::visit(daemon.client(), &mut chance).await;
                 counts.strangers += sent;
                 counts.server_errors += errors;
+                sent
             }
-        }
+        };
+        // No agent may have been at work at that moment.
+        owed.retain(|owed| *owed != blow || hit == 0);
     }
     let sent = load.finish().await;
     counts.acknowledged = sent.acknowledged.len() as u64;
@@ -131,6 +199,7 @@ async fn selftest(project: &Project, store: Option<&str>, seed: u64, length: Dur
     wait_for_rest(daemon.client()).await?;
     check(project, daemon.client(), &sent, &mut counts).await?;
     daemon.stop().await?;
+    *slot = None;
     if store.is_none() {
         counts.full_disk = world::full_disk(project, &mut counts.problems).await?;
     }

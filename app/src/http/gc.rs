@@ -29,7 +29,7 @@ pub struct Leftovers {
     pub cleared: usize,
 }
 
-/// List or clear what is left over: folders of ended attempts and wards, locks, the state of scripted agents, merged branches.
+/// List or clear what is left over: folders of ended attempts, wards and quests, locks, the state of scripted agents, merged branches.
 #[utoipa::path(post, path = "/api/gc", operation_id = "gc", tag = "daemon", request_body = GcRequest,
     responses((status = 200, description = "What was found", body = Leftovers)))]
 pub async fn gc(State(api): State<Api>, body: Body<GcRequest>) -> Result<Json<Leftovers>, ApiError> {

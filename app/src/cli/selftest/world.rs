@@ -1,8 +1,10 @@
 //! The small world of a selftest: a daemon that is killed, clients and agents that go on, and chance.
 
+use crate::cli::stop;
 use crate::client::{Client, Failure};
 use crate::processes;
 use crate::project::Project;
+use crate::projects;
 use crate::report::{Context as _, Report};
 use crate::run_folder;
 use rustix::process::Signal;
@@ -23,6 +25,8 @@ const AGENTS: usize = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// Room for the files of a store, and little more.
 const SMALL_DISK_BYTES: u64 = 3 << 20;
+/// How long the agents of an interrupted selftest may take to end.
+const CLEAR_PATIENCE: Duration = Duration::from_secs(20);
 /// Longer than a small disk can last.
 const FULL_DISK_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -78,7 +82,17 @@ impl TestDaemon {
         Ok(())
     }
 
-    pub async fn stop(mut self) -> Result<(), Report> {
+    /// Ends what a selftest has left behind that did not come to its end.
+    pub async fn clear(mut self, store: Option<&str>) -> Result<(), Report> {
+        // It may have been killed a moment ago, and the next one with the test.
+        if stop::all(&self.client, CLEAR_PATIENCE).await.is_err() {
+            self.kill_and_restart(store).await?;
+            stop::all(&self.client, CLEAR_PATIENCE).await?;
+        }
+        self.stop().await
+    }
+
+    pub async fn stop(&mut self) -> Result<(), Report> {
         if let Some(pid) = self.child.id() {
             processes::signal(pid, Signal::TERM);
         }
@@ -302,5 +316,6 @@ pub async fn full_disk(project: &Project, problems: &mut Vec<String>) -> Result<
         problems.push("a full disk was not answered with `store_full`".into());
     }
     daemon.kill().await.context("the daemon cannot be ended")?;
+    projects::forget(&small);
     Ok(Some(told))
 }
