@@ -1,5 +1,6 @@
 //! The status document as everybody sees it: what the log says, and above it two facts that only files know. The number of the section that
-//! a quest works on is in the spec, and how much of the context window is used is told to the status line.
+//! a quest works on is in the spec, and how much of the context window is used is told to the status line. Readers of the file also find the
+//! state of the context there, which follows from the build events.
 
 use crate::context_use;
 use crate::file_identity::FileVersion;
@@ -7,8 +8,9 @@ use crate::project::Project;
 use crate::spec_sections::{self, Numbers};
 use crate::state_file::StatusFolder;
 use hatchery_core::World;
+use hatchery_core::build_event::ContextHealth;
 use hatchery_core::status::quest_view::{self, QuestView};
-use hatchery_core::status::{Path as StatusPath, StatusDocument};
+use hatchery_core::status::{Edit, Json, Path as StatusPath, StatusDocument};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
@@ -16,6 +18,9 @@ const SECTION: &str = "activeSection";
 const NUMBER: &str = "activeSectionNumber";
 const CONTEXT: &str = "contextState";
 const USAGE: &str = "usage";
+const ISOLATION: &str = "isolationMode";
+const CHECKPOINT: &str = "lastCheckpoint";
+const RUN: &str = "buildRun";
 
 /// The numbers of a file, and the version of the file that they were read from.
 type ReadNumbers = (FileVersion, Arc<Numbers>);
@@ -53,12 +58,25 @@ impl StatusView {
         {
             shown.set(NUMBER, number.as_str());
         }
-        if let (_, Some(usage)) = *self.usage.borrow() {
-            let mut context = shown.field(CONTEXT).and_then(|context| context.object()).unwrap_or_default();
-            context.set(USAGE, serde_json::Value::from(usage).into());
-            shown.set(CONTEXT, context.to_json());
+        if QuestView::owner(world, &StatusPath::field(RUN)).is_some() {
+            self.number_question(&mut shown);
         }
+        let (_, usage) = *self.usage.borrow();
+        show_context(&mut shown, usage);
         shown
+    }
+
+    /// Writes the number of the section behind the alias in a question of a quest: `#core-flow (2.2)`.
+    fn number_question(&self, shown: &mut StatusDocument) {
+        let at = StatusPath::field(RUN).below("pendingQuestion").below("sectionContext");
+        let alias = shown.get(&at).and_then(|alias| alias.words());
+        if let Some(alias) = alias
+            && let Some(number) = self.number(&alias)
+        {
+            let value = format!("{alias} ({number})");
+            // It fails only if the path is gone.
+            shown.apply(&Edit::Set { path: at, value: value.as_str().into() }).unwrap_or_default();
+        }
     }
 
     /// Changes when the document shows another use of the context window.
@@ -89,4 +107,25 @@ impl StatusView {
         }
         known.as_ref().and_then(|(_, numbers)| numbers.get(alias).cloned())
     }
+}
+
+/// Shows the state of the context during a build, for readers of the file that do not derive it from the events. What another program says
+/// about the context stays if the events say nothing.
+fn show_context(shown: &mut StatusDocument, usage: Option<u8>) {
+    let is_build = shown.field(RUN).is_some() || shown.field("buildEvents").is_some();
+    if usage.is_none() && !is_build {
+        return;
+    }
+    let mut context = shown.field(CONTEXT).and_then(Json::object).unwrap_or_default();
+    if let Some(usage) = usage {
+        context.set(USAGE, serde_json::Value::from(usage).into());
+    }
+    if is_build {
+        let health = ContextHealth::of(shown, usage);
+        context.set(ISOLATION, health.isolation_mode.as_str().into());
+        if let Some(at) = health.last_checkpoint {
+            context.set(CHECKPOINT, at.as_str().into());
+        }
+    }
+    shown.set(CONTEXT, context.to_json());
 }

@@ -172,7 +172,8 @@ impl BuildEvent {
 }
 
 impl ContextHealth {
-    /// From the newest context events. `usage` is what the status line was told last.
+    /// From the newest context events, else from what another program has written into `contextState`. `usage` is what the status line was
+    /// told last.
     pub fn of(document: &StatusDocument, usage: Option<u8>) -> Self {
         let events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
         let newest = |kind: &str| {
@@ -184,10 +185,13 @@ impl ContextHealth {
             ["isolationMode", "isolation", "mode", "summary"].iter().find_map(|field| event.text(field))
         });
         let checkpoint = newest(CHECKPOINTED).and_then(|event| event.text("timestamp"));
+        let checkpoint = checkpoint.max(BuildRun::read(document).and_then(|run| run.last_checkpoint));
+        let written = fields(document.field("contextState"));
+        let said = |field: &str| written.as_ref().and_then(|context| context.text(field));
         Self {
-            isolation_mode: mode.unwrap_or_else(|| "standard".into()),
+            isolation_mode: mode.or_else(|| said("isolationMode")).unwrap_or_else(|| "standard".into()),
             usage,
-            last_checkpoint: checkpoint.max(BuildRun::read(document).and_then(|run| run.last_checkpoint)),
+            last_checkpoint: checkpoint.or_else(|| said("lastCheckpoint")),
         }
     }
 }

@@ -2,13 +2,13 @@
 //! Hatchery while the quest goes on; they are computed from the world and never taken from the file.
 
 use super::{Json, Object, Path, StatusDocument};
-use crate::ask::About;
-use crate::build_run;
+use crate::ask::{About, Question};
+use crate::build_run::{self, RunStatus};
 use crate::quest::{Quest, QuestState, Signal, Step, StepId, StepState};
 use crate::roles::Phase;
-use crate::{QuestId, Timestamp, World};
+use crate::{EventId, QuestId, Timestamp, World};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How much of a text goes into a field that is one line, in characters.
 const MAX_LINE_CHARS: usize = 200;
@@ -95,12 +95,12 @@ fn in_command(world: &World) -> bool {
 fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
     let steps = work(quest);
     let numbers: BTreeMap<&StepId, usize> = steps.iter().zip(1..).map(|((id, _), number)| (*id, number)).collect();
-    let question = world.questions().find(|(_, question)| concerns(world, &question.about, question.agent, id));
+    let question = world.questions_to_answer().find(|(_, it)| concerns(world, &it.about, it.agent, id));
     let phase = phase(quest);
     let mut run = json!({
         "runId": format!("run-{}", quest.created.0),
         "questId": id.to_string(),
-        "status": if quest.state == QuestState::Paused { "paused" } else { "running" },
+        "status": run_status(quest, question.is_some()).name(),
         "startedAt": quest.created.rfc3339(),
         "plan": { "totalChunks": steps.len(), "priorities": [], "prioritySource": "user-prompt" },
         "convergencePhase": phase_word(phase),
@@ -109,8 +109,8 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
         run["plan"]["specVersion"] = json!(version);
     }
     let asked = question.map(|(_, question)| line(&question.text));
-    if let Some(asked) = &asked {
-        run["pendingQuestion"] = json!(asked);
+    if let Some((asked, question)) = question {
+        run["pendingQuestion"] = pending_question(world, quest, asked, question, &numbers);
     }
     let chunks: Vec<Value> = steps.iter().map(|(id, step)| chunk(quest, id, step, &numbers)).collect();
     if let Some(last) = steps.iter().filter_map(|(_, step)| completed_at(step)).max() {
@@ -149,6 +149,70 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
         shown.set(OUTPUTS, outputs.to_json());
     }
     shown.fields().clone()
+}
+
+/// How the build run stands. A question pauses the run, as the protocol says, although chunks that need no answer go on. A run in which
+/// nothing can go on because of failed steps is partial.
+fn run_status(quest: &Quest, is_asked: bool) -> RunStatus {
+    let any = |is_it: fn(&StepState) -> bool| quest.steps.values().any(|step| is_it(&step.state));
+    let has_failed = any(|state| matches!(state, StepState::Failed { .. }));
+    let goes_on = any(|state| match state {
+        StepState::Queued(_) | StepState::Running(_) | StepState::Asking(_) | StepState::Parked { .. } => true,
+        // A step that is pending waits for one of the others.
+        StepState::Pending | StepState::Blocked | StepState::Failed { .. } | StepState::Complete { .. } => false,
+    });
+    match quest.state {
+        QuestState::Paused => RunStatus::Paused,
+        QuestState::Open if is_asked => RunStatus::Paused,
+        QuestState::Open if has_failed && !goes_on => RunStatus::Partial,
+        QuestState::Open | QuestState::Complete { .. } | QuestState::Abandoned { .. } => RunStatus::Running,
+    }
+}
+
+/// A question to the user: its text, since when, the chunks that cannot be completed without the answer, and the section in question.
+fn pending_question(
+    world: &World,
+    quest: &Quest,
+    asked: EventId,
+    question: &Question,
+    numbers: &BTreeMap<&StepId, usize>,
+) -> Value {
+    let concerned = quest.steps.iter().find(|(_, step)| step.question == Some(asked)).map(|(id, _)| id);
+    let step = concerned.or_else(|| world.assignment(question.agent).map(|it| &it.step));
+    let of_all = match question.about {
+        About::QuestBudget { .. } | About::Budget { of: None } => true,
+        About::Budget { of: Some(_) } | About::Silence(_) | About::Permission(_) | About::Step { .. } => false,
+    };
+    let blocked: BTreeSet<usize> = match step.filter(|step| !of_all && numbers.contains_key(step)) {
+        Some(step) => with_dependents(quest, step).into_iter().filter_map(|id| numbers.get(id).copied()).collect(),
+        // The plan itself is in question, or the money for all of it.
+        None => numbers.values().copied().collect(),
+    };
+    let done: BTreeSet<usize> = numbers
+        .iter()
+        .filter(|(id, _)| quest.step(id).is_some_and(|step| completed_at(step).is_some()))
+        .map(|(_, number)| *number)
+        .collect();
+    let mut shown = json!({
+        "text": line(&question.text),
+        "timestamp": question.asked.rfc3339(),
+        "blockedChunks": blocked.difference(&done).collect::<Vec<_>>(),
+    });
+    let plan = step.and_then(|step| quest.plans.get(step));
+    if let Some(section) = plan.and_then(|plan| aliases(&plan.description).into_iter().next()) {
+        shown["sectionContext"] = json!(section);
+    }
+    shown
+}
+
+/// A step, and all steps that depend on it, directly or not.
+fn with_dependents<'a>(quest: &'a Quest, step: &'a StepId) -> BTreeSet<&'a StepId> {
+    let mut found = BTreeSet::from([step]);
+    let mut open = vec![step];
+    while let Some(step) = open.pop() {
+        open.extend(quest.dependents.get(step).into_iter().flatten().filter(|id| found.insert(*id)));
+    }
+    found
 }
 
 /// The steps of the plan, in its order.

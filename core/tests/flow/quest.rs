@@ -10,6 +10,7 @@ mod plans;
 mod reference;
 pub mod refusals;
 mod roles;
+mod shown;
 mod signals;
 mod ward;
 pub mod words;

@@ -53,6 +53,11 @@ export function text(value: unknown): string | null {
   return typeof value === "string" && value.trim() !== "" ? value : typeof value === "number" ? String(value) : null;
 }
 
+/** What a build run asks. Other programs may write the question as a text. */
+export function pendingQuestion(run: Fields): string | null {
+  return text(object(run.pendingQuestion).text) ?? text(run.pendingQuestion);
+}
+
 export function number(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : null;
 }

@@ -1,11 +1,14 @@
 // Going on with a build that rests. What was built before its sections of the spec have changed is decided first.
 import { api, type Problem } from "../api/client";
-import { type Fields, text } from "../api/live_status";
+import { type Fields, pendingQuestion, text } from "../api/live_status";
 import { confirm, notify } from "../app/dialogs";
 import { plural } from "./words";
 
-/** Whether a build rests, so that somebody can go on with it. */
-export const rests = (run: Fields) => run.status === "paused" || (run.status === "partial" && !text(run.questId));
+/** Whether a build rests, so that somebody can go on with it. A quest that asks something goes on with the answer. */
+export function rests(run: Fields): boolean {
+  if (text(run.questId)) return run.status === "paused" && !pendingQuestion(run);
+  return run.status === "paused" || run.status === "partial";
+}
 
 export async function resumeBuild(run: Fields): Promise<void> {
   try {

@@ -1,7 +1,7 @@
 // Build: which chunk, does it hold?
 import { useState } from "preact/hooks";
 import { api, type Problem } from "../api/client";
-import { type Fields, number, object, objects, text, time, useStatus } from "../api/live_status";
+import { type Fields, number, object, objects, pendingQuestion, text, time, useStatus } from "../api/live_status";
 import { notify } from "../app/dialogs";
 import { to } from "../app/router";
 import { store, useTopics } from "../store/store";
@@ -133,7 +133,8 @@ function title(run: Fields, chunks: Fields[]): string {
     busy >= 0
       ? `Chunk ${busy + 1} of ${chunks.length}`
       : `${has("completed")} of ${chunks.length} ${plural(chunks.length, "chunk")} done`;
-  const paused = run.status === "paused" ? ", paused" : "";
+  // A question pauses the run, too; the line below tells it.
+  const paused = run.status === "paused" && !pendingQuestion(run) ? ", paused" : "";
   return `${where}${paused}${failed > 0 ? `, ${count(failed)} ${failed === 1 ? "has" : "have"} failed` : ""}`;
 }
 
@@ -144,7 +145,7 @@ function Subtitle({ state }: { state: Fields }) {
   const number = text(state.activeSectionNumber);
   const next = text(state.nextStep);
   const run = object(state.buildRun);
-  const pending = text(run.pendingQuestion);
+  const pending = pendingQuestion(run);
   const question = pending
     ? [...(store.state?.questions.values() ?? [])].find((it) => it.quest === text(run.questId))
     : undefined;

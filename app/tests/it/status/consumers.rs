@@ -31,8 +31,11 @@ struct State {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct ContextState {
     usage: Option<f64>,
+    isolation_mode: String,
+    last_checkpoint: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -74,6 +77,16 @@ struct Run {
     chunks: Vec<Chunk>,
     convergence_phase: String,
     last_checkpoint: Option<String>,
+    pending_question: Option<PendingQuestion>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingQuestion {
+    text: String,
+    timestamp: String,
+    blocked_chunks: Vec<u64>,
+    section_context: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -159,6 +172,14 @@ fn check(state: &State) {
         for at in [Some(&run.started_at), run.last_checkpoint.as_ref()].into_iter().flatten() {
             assert!(is_time(at), "{at}");
         }
+        if let Some(question) = &run.pending_question {
+            assert!(
+                run.status == "paused" && !question.text.is_empty() && is_time(&question.timestamp),
+                "{question:?}"
+            );
+            assert!(question.blocked_chunks.iter().all(|it| (1..=run.plan.total_chunks).contains(it)), "{question:?}");
+            assert!(question.section_context.iter().all(|it| it.starts_with('#')), "{question:?}");
+        }
     }
     let events = state.build_events.as_deref().unwrap_or_default();
     let ids: BTreeSet<&str> = events.iter().map(|event| event.id.as_str()).collect();
@@ -171,7 +192,16 @@ fn check(state: &State) {
         assert_eq!(event.failed.is_some(), event.kind == "verification-failed", "{event:?}");
         assert_eq!(event.isolation_mode.is_some(), event.kind == "context-boundary", "{event:?}");
     }
-    assert!(state.experience_question.is_none() && state.context_state.as_ref().is_none_or(|it| it.usage.is_none()));
+    let asked = state.build_run.as_ref().and_then(|run| run.pending_question.as_ref());
+    assert_eq!(state.experience_question.as_ref(), asked.map(|question| &question.text));
+    assert_eq!(state.context_state.is_some(), state.build_run.is_some() || !events.is_empty(), "{state:?}");
+    if let Some(context) = &state.context_state {
+        let boundary = events.iter().rev().find_map(|event| event.isolation_mode.as_deref());
+        assert_eq!(context.isolation_mode, boundary.unwrap_or("standard"));
+        let at_run = state.build_run.as_ref().and_then(|run| run.last_checkpoint.as_ref());
+        assert_eq!(context.last_checkpoint.as_ref(), at_run, "{state:?}");
+        assert!(context.usage.is_none());
+    }
     assert!(state.agent_outputs.iter().flatten().all(|(_, output)| !output.summary.is_empty()));
     assert!(is_time(&state.last_updated));
     assert!(state.current_command.is_none() && state.completed_steps.is_none() && state.spec_version.is_none());

@@ -2,7 +2,7 @@
 //! A field that is not described here is a mistake, too. The readers are programs in other languages, which take what is there as it is.
 
 use crate::support::daemon::{Grounds, wait_until};
-use crate::support::quest::{WARDED, done, signal, step};
+use crate::support::quest::{WARDED, done, signal, step, write};
 use crate::support::workshop::Workshop;
 use hatchery::state_file::StatusFolder;
 use serde_json::{Map, Value, json};
@@ -94,9 +94,7 @@ fn check(state: &Value) -> Result<(), String> {
         ("buildRun", |it| run(it).map_err(|why| println!("buildRun: {why}")).is_ok()),
         ("buildEvents", |it| all(it, |event| build_event(event).map_err(|why| println!("{event}: {why}")).is_ok())),
         ("experienceQuestion", is_line),
-        ("contextState", |it| {
-            it["usage"].is_null() || it["usage"].as_f64().is_some_and(|it| (0.0..=100.0).contains(&it))
-        }),
+        ("contextState", |it| context(it).map_err(|why| println!("contextState: {why}")).is_ok()),
         ("counters", Value::is_object),
         ("notes", Value::is_array),
     ];
@@ -130,7 +128,7 @@ fn run(run: &Value) -> Result<(), String> {
         ("convergencePhase", is_line),
         ("lastCheckpoint", is_time),
         ("questId", is_line),
-        ("pendingQuestion", is_line),
+        ("pendingQuestion", Value::is_object),
     ];
     described(run, &["runId", "status", "startedAt", "plan", "chunks"], &fields)?;
     let terms: [(&str, Fits); 4] = [
@@ -145,12 +143,47 @@ fn run(run: &Value) -> Result<(), String> {
         return Err(format!("{} chunks, and the plan has {}", chunks.len(), run["plan"]["totalChunks"]));
     }
     chunks.iter().zip(1..).try_for_each(|(it, number)| chunk(it, number, chunks.len() as u64))?;
+    pending_question(run)?;
+    // A run is partial when it ended with failed chunks.
+    let stands = |chunk: &Value| ["completed", "failed", "planned"].iter().any(|known| chunk["status"] == *known);
+    let has_failed = chunks.iter().any(|chunk| chunk["status"] == "failed");
+    if run["status"] == "partial" && !(has_failed && chunks.iter().all(stands)) {
+        return Err(format!("it is not partial: {chunks:?}"));
+    }
     // The last checkpoint is the last completion.
     let last = chunks.iter().filter_map(|chunk| chunk["completedAt"].as_str()).max();
     match run["lastCheckpoint"].as_str() == last {
         true => Ok(()),
         false => Err(format!("lastCheckpoint is {}, and the last completion {last:?}", run["lastCheckpoint"])),
     }
+}
+
+/// A run with a question is paused.
+fn pending_question(run: &Value) -> Result<(), String> {
+    let question = &run["pendingQuestion"];
+    if question.is_null() {
+        return Ok(());
+    }
+    let fields: [(&str, Fits); 4] = [
+        ("text", is_line),
+        ("timestamp", is_time),
+        ("blockedChunks", |it| all(it, is_count)),
+        ("sectionContext", is_alias),
+    ];
+    described(question, &["text", "timestamp", "blockedChunks"], &fields)?;
+    let total = run["chunks"].as_array().unwrap().len() as u64;
+    let known = |id: &Value| (1..=total).contains(&id.as_u64().unwrap());
+    let fits = run["status"] == "paused" && question["blockedChunks"].as_array().unwrap().iter().all(known);
+    if fits { Ok(()) } else { Err(format!("the question does not fit the run: {run}")) }
+}
+
+fn context(context: &Value) -> Result<(), String> {
+    let fields: [(&str, Fits); 3] = [
+        ("usage", |it| it.as_f64().is_some_and(|it| (0.0..=100.0).contains(&it))),
+        ("isolationMode", is_line),
+        ("lastCheckpoint", is_time),
+    ];
+    described(context, &[], &fields)
 }
 
 fn chunk(chunk: &Value, number: u64, total: u64) -> Result<(), String> {
@@ -313,16 +346,22 @@ fn every_field_that_a_quest_shows_is_as_the_protocol_says() {
     let shop = Workshop::with(WARDED, Vec::new());
     let folder = StatusFolder::of(shop.grounds.path());
     fs::create_dir_all(folder.path()).unwrap();
+    fs::write(folder.path().join("spec.md"), "### 2.2 Core flow {#core-flow}\nIt flows.\n").unwrap();
     shop.grounds.run(&["state", "set", "specVersion", "\"1.2\""]).good();
     let gate = shop.gate();
     let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
     let book = shop
         .playbook()
         .play("a.codeweaver", &[ask, json!("turn"), done("wide")])
-        .play("b.codeweaver", &[gate.pass(), done("b")]);
+        .play("a.spiritmender", &[write("verdict", "green"), done("mended")])
+        .play("b.codeweaver", &[gate.pass(), done("b")])
+        .play("c.codeweaver", &[write("verdict", "red"), done("c")])
+        .play("c.spiritmender", &[done("found nothing")]);
     let mut first = step("a", &[]);
     first["description"] = json!("Builds what #core-flow says.");
-    let quest = shop.new_quest(&book, json!({ "steps": [first, step("b", &["a"])], "ward": "true" }));
+    let steps = [first, step("b", &["a"]), step("c", &["b"])];
+    let ward = "test \"$(cat verdict)\" = green";
+    let quest = shop.new_quest(&book, json!({ "steps": steps, "ward": ward }));
     let mut seen = Map::new();
     let mut until = |what: &str, is_so: &dyn Fn(&Value) -> bool| {
         wait_until(what, || {
@@ -332,7 +371,12 @@ fn every_field_that_a_quest_shows_is_as_the_protocol_says() {
             is_so(&state)
         });
     };
-    until("the question is shown", &|it| it["buildRun"]["pendingQuestion"] == "How wide?");
+    until("the question is shown", &|it| it["buildRun"]["pendingQuestion"]["text"] == "How wide?");
+    let question = state(&folder)["buildRun"]["pendingQuestion"].clone();
+    assert_eq!(
+        (&question["blockedChunks"], &question["sectionContext"]),
+        (&json!([1, 2, 3]), &json!("#core-flow (2.2)"))
+    );
     shop.grounds.run(&["quest", "answer", &quest, "three lanes"]).good();
     until("the second step is worked on", &|it| it["buildRun"]["chunks"][1]["status"] == "active");
     shop.grounds.run(&["quest", "pause", &quest]).good();
@@ -340,10 +384,28 @@ fn every_field_that_a_quest_shows_is_as_the_protocol_says() {
     shop.grounds.run(&["quest", "resume", &quest]).good();
     until("the quest goes on", &|it| it["buildRun"]["status"] == "running");
     gate.open();
+    until("the last step has failed, and nothing can go on", &|it| it["buildRun"]["status"] == "partial");
+    assert_eq!(state(&folder)["buildRun"]["chunks"][2]["status"], "failed");
+    assert_eq!(state(&folder)["nextStep"], format!("Retry a failed step: hatchery quest retry {quest} c"));
+    fs::write(shop.grounds.path().join("verdict"), "green").unwrap();
+    shop.grounds.run(&["quest", "retry", &quest, "c"]).good();
     until("the run is over", &|it| it["buildRun"].is_null());
-    for field in
-        ["buildRun", "chunkProgress", "workflowStep", "activeSection", "agentOutputs", "buildEvents", "nextStep"]
-    {
+    for field in [
+        "buildRun",
+        "chunkProgress",
+        "workflowStep",
+        "activeSection",
+        "agentOutputs",
+        "buildEvents",
+        "nextStep",
+        "experienceQuestion",
+        "contextState",
+    ] {
         assert!(seen.contains_key(field), "`{field}` was never shown");
     }
+    let events = seen["buildEvents"].as_array().unwrap();
+    let told = |kind: &str, name: &str| events.iter().any(|it| it["kind"] == kind && it["chunk"] == name);
+    assert!(told("verification-failed", "Do a") && told("chunk-verified", "Do a"), "{events:#?}");
+    assert!(told("chunk-failed", "Do c") && told("chunk-completed", "Do c"), "{events:#?}");
+    assert_eq!(seen["contextState"]["isolationMode"], "fresh session");
 }

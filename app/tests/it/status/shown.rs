@@ -81,7 +81,7 @@ fn the_status_line_shows_a_quest_and_what_it_needs() {
     let ask = signal("needs-user-input", json!({ "question": "How wide?" }));
     let book = shop.playbook().play("a.codeweaver", &[ask, json!("turn"), done("wide")]);
     let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])] }));
-    wait_until("the question is shown", || state(&folder)["buildRun"]["pendingQuestion"] == "How wide?");
+    wait_until("the question is shown", || state(&folder)["buildRun"]["pendingQuestion"]["text"] == "How wide?");
     assert_eq!(state(&folder)["nextStep"], "Answer a question: hatchery ask list");
     assert_eq!(state(&folder)["experienceQuestion"], "How wide?");
     let line = shop.grounds.run(&["statusline"]).good();

@@ -9,7 +9,7 @@ use hatchery_core::run::StopWhy;
 use hatchery_core::{Command, Event, Exit};
 
 /// ChaosWhisperer and PathSeeker have done their work: two steps are planned.
-fn planned_bridge(quest_spec: QuestSpec) -> Play {
+pub(super) fn planned_bridge(quest_spec: QuestSpec) -> Play {
     let mut it = begun(quest_spec, &[]);
     let agent = it.start("requirements");
     it.calls(agent, Command::SetRequirements { agent, requirements: wanted() }).expect("it may");
