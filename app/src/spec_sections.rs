@@ -49,6 +49,8 @@ pub struct Heading {
     /// Without `#`.
     pub alias: Option<String>,
     pub number: Option<String>,
+    /// Without the number and the alias.
+    pub title: String,
 }
 
 impl Heading {
@@ -58,8 +60,11 @@ impl Heading {
         let text = line[level..].strip_prefix(' ').filter(|_| level > 0)?;
         let number = text.split_whitespace().next().filter(|word| word.starts_with(|char: char| char.is_ascii_digit()));
         let alias = text.rsplit_once("{#").and_then(|(_, rest)| rest.trim_end().strip_suffix('}'));
+        let title = text.strip_prefix(number.unwrap_or_default()).unwrap_or(text);
+        let title = if alias.is_some() { title.rsplit_once("{#").map_or(title, |(title, _)| title) } else { title };
         Some(Self {
             level,
+            title: title.trim().to_owned(),
             alias: alias.map(str::to_owned),
             number: number.map(|number| number.trim_end_matches('.').to_owned()),
         })

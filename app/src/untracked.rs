@@ -1,4 +1,5 @@
-//! Files that are written outside of a command, recorded in `untrackedChanges` of the status document by a hook of Claude Code.
+//! Files that are written outside of a command, recorded in `untrackedChanges` of the status document by a hook of Claude Code. Only files
+//! that a section of the spec names are recorded: the list says which sections may be out of date, and other files say nothing about them.
 
 use crate::project::Project;
 use crate::report::Report;
@@ -28,9 +29,11 @@ pub fn record(door: &StatusDoor, project: &Path) -> Result<ExitCode, Report> {
     if folder.state().is_ok_and(|state| state.words("currentCommand").is_some()) {
         return Ok(ExitCode::SUCCESS);
     }
-    let section = section_of(&spec_sections::text(folder).unwrap_or_default(), &file);
-    let (section, section_number) = section.map_or((None, None), |section| (section.alias, section.number));
-    door.change(&StatusChange::NoteUntracked { file, section, section_number })?;
+    if let Some(found) = section_of(&spec_sections::text(folder).unwrap_or_default(), &file) {
+        // A section without an alias is known by its title.
+        let section = found.alias.or(Some(found.title)).filter(|section| !section.is_empty());
+        door.change(&StatusChange::NoteUntracked { file, section, section_number: found.number })?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -95,7 +98,9 @@ mod tests {
             "# A\n## 2. Flows\n### 2.12 Status line {#status-line}\nIn `src/line.js`.\n### 3.1 Other\n`src/other.js`\n";
         let found = section_of(spec, "src/line.js").unwrap();
         assert_eq!((found.alias.as_deref(), found.number.as_deref()), (Some("status-line"), Some("2.12")));
-        assert_eq!(section_of(spec, "src/other.js").unwrap().alias, None);
+        let other = section_of(spec, "src/other.js").unwrap();
+        assert_eq!((other.alias, other.number.as_deref(), other.title.as_str()), (None, Some("3.1"), "Other"));
+        assert_eq!(found.title, "Status line");
         assert_eq!(section_of(spec, "src/none.js"), None);
     }
 

@@ -361,18 +361,24 @@ fn ideas_are_kept_until_one_taker_has_done_them() {
 fn a_hook_records_what_is_written_outside_of_commands() {
     let grounds = Grounds::new();
     write_state(&grounds, "{}");
-    fs::write(grounds.path().join(".fctry/spec.md"), "### 2.12 Line {#status-line}\nsee `src/line.js`\n").unwrap();
+    let spec = "### 2.12 Line {#status-line}\nsee `src/line.js`\n### Other\nsee `src/other.js`\n";
+    fs::write(grounds.path().join(".fctry/spec.md"), spec).unwrap();
     let root = grounds.path().canonicalize().unwrap();
     let wrote =
         |file: &str| json!({ "tool_name": "Write", "tool_input": { "file_path": root.join(file) } }).to_string();
     assert_eq!(fed(&grounds, &["state", "untracked"], &wrote("src/line.js")), Some(0));
     assert_eq!(fed(&grounds, &["state", "untracked"], "no JSON"), Some(0), "a hook never gets in the way");
+    assert_eq!(fed(&grounds, &["state", "untracked"], &wrote("Cargo.lock")), Some(0));
     let noted = &state(&grounds)["untrackedChanges"];
+    assert_eq!(noted.as_array().unwrap().len(), 1, "a file that no section names is not the spec's: {noted}");
     assert_eq!(
         (&noted[0]["file"], &noted[0]["section"], &noted[0]["sectionNumber"]),
         (&json!("src/line.js"), &json!("status-line"), &json!("2.12"))
     );
     grounds.run(&["state", "command", "start", "evolve"]).good();
     assert_eq!(fed(&grounds, &["state", "untracked"], &wrote("src/other.js")), Some(0));
-    assert_eq!(state(&grounds)["untrackedChanges"].as_array().unwrap().len(), 1);
+    assert_eq!(state(&grounds)["untrackedChanges"].as_array().unwrap().len(), 1, "a command sees to the spec itself");
+    grounds.run(&["state", "command", "done"]).good();
+    assert_eq!(fed(&grounds, &["state", "untracked"], &wrote("src/other.js")), Some(0));
+    assert_eq!(state(&grounds)["untrackedChanges"][1]["section"], "Other", "a section without an alias has a title");
 }

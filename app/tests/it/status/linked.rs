@@ -43,6 +43,7 @@ fn a_worktree_shares_the_status_of_its_main_checkout() {
     let line = run(&["statusline"], &json!({ "cwd": worktree }).to_string());
     assert!(line.contains("⎇ feature") && line.contains("✓ 1/3") && line.contains("✉ 1"), "{line}");
     // What is written there is named as in the checkout.
+    fs::write(checkout.top().join(".fctry/spec.md"), "### 2.2 Core flow {#core-flow}\nIn `src/a.rs`.\n").unwrap();
     let wrote = json!({ "tool_name": "Write", "tool_input": { "file_path": worktree.join("src/a.rs") } }).to_string();
     run(&["state", "untracked"], &wrote);
     assert_eq!(state()["untrackedChanges"][0]["file"], "src/a.rs");

@@ -115,7 +115,7 @@ fn check(state: &Value) -> Result<(), String> {
 fn untracked(change: &Value) -> Result<(), String> {
     let fields: [(&str, Fits); 4] =
         [("file", is_line), ("section", is_line), ("sectionNumber", is_line), ("timestamp", is_time)];
-    described(change, &["file", "timestamp"], &fields)
+    described(change, &["file", "section", "timestamp"], &fields)
 }
 
 fn run(run: &Value) -> Result<(), String> {
