@@ -50,7 +50,7 @@ pub use events::Trouble;
 pub use gc::Leftovers;
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
-pub use inbox::{IdeaList, IdeaView};
+pub use inbox::{ChangedIdea, IdeaList};
 pub use mail::{MailList, MailThreads, SeenMail, SeenState, UnreadMail, Waited};
 pub use once::CallerId;
 pub use overview::{AgentOverview, Overview};

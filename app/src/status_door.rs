@@ -7,7 +7,7 @@
 
 use crate::client::{Client, Failure};
 use crate::clock;
-use crate::http::{Changed as ChangedView, IdeaView, StatusValue};
+use crate::http::{Changed as ChangedView, ChangedIdea, IdeaList, StatusValue};
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use crate::spec_sections;
@@ -126,7 +126,7 @@ impl StatusDoor {
             return Ok(followed.state?.content);
         }
         let found = self.folder.state();
-        if (found.is_ok() && self.folder.path().is_dir()) || !self.project.is_served() {
+        if !self.is_for_daemon(found.is_ok()) {
             return found;
         }
         let known: Option<StatusValue> = self.ask_running(|client| async move { client.get("/api/state").await })?;
@@ -136,11 +136,25 @@ impl StatusDoor {
         }
     }
 
+    /// The ideas. Where the file is missing or cannot be read, a daemon may know them.
     pub fn inbox(&self) -> Result<IdeaInbox, Report> {
-        match self.followed()? {
-            Some(followed) => Ok(followed.inbox?.content),
-            None => self.folder.inbox(),
+        if let Some(followed) = self.followed()? {
+            return Ok(followed.inbox?.content);
         }
+        let found = self.folder.inbox();
+        if !self.is_for_daemon(found.is_ok()) {
+            return found;
+        }
+        let known: Option<IdeaList> = self.ask_running(|client| async move { client.get("/api/inbox").await })?;
+        match known {
+            Some(known) => Ok(IdeaInbox::of(known.items.into_iter().map(|idea| idea.item).collect())),
+            None => found,
+        }
+    }
+
+    /// Whether a daemon may know more than a file.
+    fn is_for_daemon(&self, is_readable: bool) -> bool {
+        !(is_readable && self.folder.path().is_dir()) && self.project.is_served()
     }
 
     /// What the files should hold, if the last daemon was killed and none runs.
@@ -191,9 +205,9 @@ impl StatusDoor {
             let changed = changed.map_err(|denied: Direct<Denied>| with_aside(denied, aside.as_deref()))?;
             Ok(Changed { set_aside: changed.set_aside.or(aside), ..changed })
         };
-        self.either(in_file, "/api/inbox/changes", change, |idea: IdeaView| {
+        self.either(in_file, "/api/inbox/changes", change, |idea: ChangedIdea| {
             let item = Item::read(&idea.item).ok_or_else(|| Report::failed("the daemon's answer has no item"))?;
-            Ok((item, true))
+            Ok((item, idea.in_file))
         })
     }
 

@@ -143,7 +143,7 @@ impl IdeaInbox {
     }
 
     /// An inbox with these items, the newest first.
-    pub(crate) fn of(items: Vec<Json>) -> Self {
+    pub fn of(items: Vec<Json>) -> Self {
         Self { items }
     }
 

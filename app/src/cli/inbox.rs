@@ -114,9 +114,12 @@ fn show(context: &Context, item: &Item) -> Result<(), Report> {
     ))
 }
 
-/// Changes the inbox, and says where a file went that did not parse.
+/// Changes the inbox, and says what is wrong with the file.
 fn change(door: &StatusDoor, change: &IdeaChange) -> Result<Item, Report> {
     let done = door.change_ideas(change)?;
+    if !done.in_file {
+        say("the change is in the log, but the daemon cannot write it into .fctry/inbox.json; look at what is there");
+    }
     if let Some(aside) = done.set_aside {
         say(format_args!("inbox.json could not be read; it is kept as {}, and a new one was begun", aside.display()));
     }

@@ -32,6 +32,21 @@ pub struct IdeaView {
     pub item: Value,
 }
 
+/// An idea after a change that is durable.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ChangedIdea {
+    /// Its id.
+    pub id: String,
+    /// `pending`, `processing`, `processed`, `incorporated` or `error`.
+    pub status: String,
+    /// The whole item: `type`, `content`, `timestamp`, and whatever else was written into it.
+    #[schema(value_type = serde_json::Value)]
+    pub item: Value,
+    /// Whether `.fctry/inbox.json` shows the change.
+    #[serde(rename = "inFile")]
+    pub in_file: bool,
+}
+
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewIdea {
@@ -52,8 +67,8 @@ pub async fn list(State(api): State<Api>) -> Json<IdeaList> {
 
 /// Add an idea. The answer comes when it is durable and the file shows it.
 #[utoipa::path(post, path = "/api/inbox", operation_id = "add_idea", tag = "status", request_body = NewIdea,
-    responses((status = 201, description = "Kept", body = IdeaView)))]
-pub async fn add(State(api): State<Api>, body: Body<NewIdea>) -> Result<(StatusCode, Json<IdeaView>), ApiError> {
+    responses((status = 201, description = "Kept", body = ChangedIdea)))]
+pub async fn add(State(api): State<Api>, body: Body<NewIdea>) -> Result<(StatusCode, Json<ChangedIdea>), ApiError> {
     let NewIdea { kind, content } = body.0;
     let change = IdeaChange::Add { id: clock::new_named_id("inbox"), kind, content };
     Ok((StatusCode::CREATED, Json(carry_out(&api, change).await?)))
@@ -61,21 +76,21 @@ pub async fn add(State(api): State<Api>, body: Body<NewIdea>) -> Result<(StatusC
 
 /// Change the inbox: add an idea, dismiss one, take one for processing, or say how the processing ended. An idea is taken by exactly one.
 #[utoipa::path(post, path = "/api/inbox/changes", operation_id = "change_inbox", tag = "status", request_body = IdeaChange,
-    responses((status = 200, description = "The idea as it is now, or as it was when it was dismissed", body = IdeaView)))]
-pub async fn change(State(api): State<Api>, body: Body<IdeaChange>) -> Result<Json<IdeaView>, ApiError> {
+    responses((status = 200, description = "The idea as it is now, or as it was when it was dismissed", body = ChangedIdea)))]
+pub async fn change(State(api): State<Api>, body: Body<IdeaChange>) -> Result<Json<ChangedIdea>, ApiError> {
     Ok(Json(carry_out(&api, body.0).await?))
 }
 
 /// Remove an idea.
 #[utoipa::path(delete, path = "/api/inbox/{id}", operation_id = "dismiss_idea", tag = "status", params(("id" = String, Path, description = "The id of an idea")),
-    responses((status = 200, description = "The idea as it was", body = IdeaView)))]
-pub async fn dismiss(State(api): State<Api>, id: Path<String>) -> Result<Json<IdeaView>, ApiError> {
+    responses((status = 200, description = "The idea as it was", body = ChangedIdea)))]
+pub async fn dismiss(State(api): State<Api>, id: Path<String>) -> Result<Json<ChangedIdea>, ApiError> {
     Ok(Json(carry_out(&api, IdeaChange::Dismiss { id: id.0 }).await?))
 }
 
-async fn carry_out(api: &Api, change: IdeaChange) -> Result<IdeaView, ApiError> {
+async fn carry_out(api: &Api, change: IdeaChange) -> Result<ChangedIdea, ApiError> {
     let before = api.handle.view().status().inbox();
-    let (records, _) = submit(api, Command::ChangeIdeas { change: change.clone() }, Shown::File).await?;
+    let (records, in_file) = submit(api, Command::ChangeIdeas { change: change.clone() }, Shown::File).await?;
     let kept = records.iter().find_map(|record| match &record.event {
         Event::Status(hatchery_core::event::StatusEvent::IdeaKept { body, .. }) => body.parse().ok(),
         _ => None,
@@ -92,7 +107,8 @@ async fn carry_out(api: &Api, change: IdeaChange) -> Result<IdeaView, ApiError> 
             return Err(Refusal::Status(Box::new(error.into())).into());
         }
     };
-    Ok(item.into())
+    let IdeaView { id, status, item } = item.into();
+    Ok(ChangedIdea { id, status, item, in_file })
 }
 
 impl From<Item> for IdeaView {

@@ -228,7 +228,7 @@ impl Server {
                 kept.unwrap_or_else(Json::null)
             }
             None => {
-                let idea: crate::http::IdeaView = self.client().await?.ask("/api/inbox/changes", &change).await?;
+                let idea: crate::http::ChangedIdea = self.client().await?.ask("/api/inbox/changes", &change).await?;
                 idea.item
             }
         };

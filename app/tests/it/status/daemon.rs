@@ -271,6 +271,28 @@ fn a_folder_in_the_place_of_the_file_is_told_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_folder_in_the_place_of_the_inbox_is_told_and_no_idea_is_lost() {
+    let grounds = Grounds::new();
+    let _daemon = grounds.up();
+    grounds.run(&["inbox", "add", "first"]).good();
+    let path = StatusFolder::of(grounds.path()).inbox_file();
+    let other = grounds.path().join("other");
+    fs::create_dir(&other).unwrap();
+    let swap = rustix::fs::RenameFlags::EXCHANGE;
+    rustix::fs::renameat_with(rustix::fs::CWD, &other, rustix::fs::CWD, &path, swap).unwrap();
+    let ran = grounds.run(&["inbox", "add", "second"]);
+    assert!(ran.code == Some(0) && ran.stdout.starts_with("inbox-"), "the log has it: {ran:?}");
+    assert!(ran.stderr.contains("cannot write it into .fctry/inbox.json"), "{ran:?}");
+    let list: Value = serde_json::from_str(&grounds.run(&["inbox", "list", "--json"]).good()).unwrap();
+    let ideas: Vec<&Value> = list["items"].as_array().unwrap().iter().map(|idea| &idea["content"]).collect();
+    assert_eq!(ideas, ["second", "first"], "the daemon knows them");
+    fs::remove_dir(&path).unwrap();
+    wait_until("the file is there again", || path.is_file());
+    let ran = grounds.run(&["inbox", "add", "third"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "all is well again");
+}
+
+#[test]
 fn what_the_status_line_is_told_is_the_use_of_the_context() {
     let grounds = Grounds::new();
     let daemon = grounds.up();
