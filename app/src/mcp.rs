@@ -36,7 +36,7 @@ use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 use run_tools::RunTools;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use status_tools::{BuildEventTool, ChangeBuild, ChangeState, GetState, Inbox, WorkflowStep};
+use status_tools::{BuildEventTool, ChangeBuild, ChangeState, GetState, Inbox, WorkflowCommand, WorkflowStep};
 use std::time::Duration;
 use transport::ClientTransport;
 
@@ -179,6 +179,7 @@ impl Server {
             GetQuest::NAME => self.get_quest(read(tool, given)?).await,
             GetState::NAME => self.get_state(read(tool, given)?).await,
             ChangeState::NAME => self.change_state(read(tool, given)?).await,
+            WorkflowCommand::NAME => self.workflow_command(read(tool, given)?).await,
             WorkflowStep::NAME => self.workflow_step(read(tool, given)?).await,
             ChangeBuild::NAME => self.change_build(read(tool, given)?).await,
             BuildEventTool::NAME => self.build_event(read(tool, given)?).await,

@@ -13,6 +13,7 @@ use crate::report::{Code, Context as _, Report};
 use crate::spec_sections;
 use crate::state_file::{ChangeError, Changed, HeldFolder, StatusFolder};
 use crate::status_log::Followed;
+use hatchery_core::build_event;
 use hatchery_core::idea_inbox::{IdeaInbox, Item};
 use hatchery_core::refusal::RefusalKind;
 use hatchery_core::status::{IdeaChange, Json, StatusChange, StatusDocument, StatusRefusal};
@@ -173,7 +174,8 @@ impl StatusDoor {
         Ok((held, aside.and_then(|aside| aside.into_iter().next())))
     }
 
-    /// Changes the document. Gives the new value of the field that was changed, or `null` if there were several.
+    /// Changes the document. Gives the new value of the field that was changed, or `null` if there were several. For a build event it gives
+    /// the id under which the event is known.
     pub fn change(&self, change: &StatusChange) -> Result<Done<Json>, Denied> {
         let change = &spec_sections::filled(&self.folder, change);
         let path = match change {
@@ -186,13 +188,18 @@ impl StatusDoor {
         let in_file = || {
             let (held, aside) = self.hold()?;
             let changed = held.change_state(|document| {
+                let known = event_id(change, document);
                 change.apply(document, &clock::written(clock::now())).map_err(|it| Direct::Other(Denied::from(it)))?;
-                Ok::<_, Direct<Denied>>(path.as_ref().and_then(|path| document.get(path)).unwrap_or_else(Json::null))
+                let value = path.as_ref().and_then(|path| document.get(path));
+                Ok::<_, Direct<Denied>>(value.or(known).unwrap_or_else(Json::null))
             });
             let changed = changed.map_err(|denied| with_aside(denied, aside.as_deref()))?;
             Ok(Changed { set_aside: changed.set_aside.or(aside), ..changed })
         };
-        self.either(in_file, "/api/state", change, |changed: ChangedView| Ok((changed.value, changed.in_file)))
+        self.either(in_file, "/api/state", change, |changed: ChangedView| {
+            let id = changed.id.as_deref().map(Json::from);
+            Ok((id.unwrap_or(changed.value), changed.in_file))
+        })
     }
 
     /// Changes the inbox. Gives the item as it is now, or as it was when it was dismissed.
@@ -272,6 +279,14 @@ impl StatusDoor {
             }
         })
     }
+}
+
+/// The id that a build event has in a document, or will have there.
+fn event_id(change: &StatusChange, document: &StatusDocument) -> Option<Json> {
+    let StatusChange::RecordEvent { event, id } = change else { return None };
+    let own = build_event::id_of(&event.object()?);
+    let known = || build_event::id_of(&build_event::copy_of(document, event)?);
+    Some(own.or_else(known).as_deref().unwrap_or(id).into())
 }
 
 /// A refusal, together with where a damaged file is kept.

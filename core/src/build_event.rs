@@ -196,13 +196,11 @@ impl ContextHealth {
     }
 }
 
-/// Whether a document has an event that was given with a time and without an id. Some programs tell an event twice.
-pub(crate) fn has_copy(document: &StatusDocument, given: &Json) -> bool {
-    let Some(given) = given.object().filter(|given| given.get("timestamp").is_some() && id_of(given).is_none()) else {
-        return false;
-    };
+/// The event of a document that was given again, with a time and without an id. Some programs tell an event twice.
+pub fn copy_of(document: &StatusDocument, given: &Json) -> Option<Object> {
+    let given = given.object().filter(|given| given.get("timestamp").is_some() && id_of(given).is_none())?;
     let events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
-    events.iter().any(|known| known.object().is_some_and(|known| is_copy(&known, &given)))
+    events.iter().filter_map(Json::object).find(|known| is_copy(known, &given))
 }
 
 /// Whether an event without an id is one that is known, to which Hatchery has given an id and perhaps a time.
@@ -219,7 +217,7 @@ pub(crate) fn is_copy(known: &Object, given: &Object) -> bool {
 }
 
 /// The id of an event. Other programs may number their events.
-pub(crate) fn id_of(event: &Object) -> Option<String> {
+pub fn id_of(event: &Object) -> Option<String> {
     let id = event.get("id")?;
     match id.kind() {
         Kind::Number => Some(id.text().to_owned()),

@@ -241,10 +241,15 @@ fn event(context: &Context, door: &StatusDoor, kind: &str, fields: Option<&str>)
         BuildEvent::check(&given, &clock::new_named_id("event"), &clock::written(clock::now())).map_err(refused)?;
     // An event with a time and without an id may be known already, under another id.
     let told = if object.get("timestamp").is_some() { given } else { event.body().clone() };
-    changed(door, &StatusChange::RecordEvent { event: told, id: event.id.clone() })?;
+    let known = changed(door, &StatusChange::RecordEvent { event: told, id: event.id.clone() })?;
+    let id = known.words().unwrap_or_else(|| event.id.clone());
     match context.json {
-        true => print_json(&event.body().value())?,
-        false => print_line(&event.id)?,
+        true => {
+            let mut body = event.body().object().unwrap_or_default();
+            body.set("id", id.as_str().into());
+            print_json(&body.to_json().value())?;
+        }
+        false => print_line(&id)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use hatchery_core::build_event::{ContextHealth, MAX_EVENT_BYTES};
+use hatchery_core::build_event::{self, ContextHealth, MAX_EVENT_BYTES};
 use hatchery_core::build_run::{BuildError, BuildRun, Resume};
 use hatchery_core::event::StatusEvent;
 use hatchery_core::status::kept::{LAST_UPDATED, SPEC_VERSION};
@@ -63,7 +63,7 @@ pub struct Changed {
     /// or none.
     #[schema(value_type = serde_json::Value)]
     pub value: Value,
-    /// The id of the build event that was recorded.
+    /// The id of the build event that was recorded, or that was known already.
     #[schema(required = false, nullable = false)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -237,8 +237,8 @@ async fn carry_out(api: &Api, change: StatusChange, until: Shown) -> Result<Chan
         | StatusChange::Clear { path } => Some(path.clone()),
         _ => None,
     };
-    let own_id = match &change {
-        StatusChange::RecordEvent { event, .. } => event.object().and_then(|event| event.get("id")?.words()),
+    let event = match &change {
+        StatusChange::RecordEvent { event, .. } => event.object(),
         _ => None,
     };
     let (records, in_file) = submit(api, Command::ChangeStatus { change: Box::new(change) }, until).await?;
@@ -248,7 +248,10 @@ async fn carry_out(api: &Api, change: StatusChange, until: Shown) -> Result<Chan
         Event::Status(StatusEvent::BuildEventRecorded { build_event, .. }) => Some(build_event.clone()),
         _ => None,
     });
-    let id = own_id.or(recorded);
+    let id = recorded.or_else(|| {
+        let event = event?;
+        build_event::id_of(&event).or_else(|| build_event::id_of(&api.handle.view().status().copy_of(&event)?))
+    });
     Ok(Changed { value: value.unwrap_or_else(Value::null), id, changed: !records.is_empty(), in_file })
 }
 

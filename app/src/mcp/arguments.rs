@@ -1,7 +1,7 @@
 //! The arguments of each tool. The types are the schemas and their doc comments are the descriptions that a model reads, so
 //! these comments are instructions.
 
-use super::status_tools::{BuildEventTool, ChangeBuild, ChangeState, GetState, Inbox, WorkflowStep};
+use super::status_tools::{BuildEventTool, ChangeBuild, ChangeState, GetState, Inbox, WorkflowCommand, WorkflowStep};
 use crate::step_plan::PlannedStep;
 use crate::strict::{self, Given, Within};
 use hatchery_core::quest;
@@ -63,6 +63,7 @@ named! {
     of_status:
     GetState => "get-state",
     ChangeState => "change-state",
+    WorkflowCommand => "workflow-command",
     WorkflowStep => "workflow-step",
     ChangeBuild => "change-build",
     BuildEventTool => "build-event",

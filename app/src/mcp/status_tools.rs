@@ -22,7 +22,8 @@ pub struct GetState {
     pub path: Option<String>,
 }
 
-/// Change the status of the project (`.fctry/state.json`). Nothing that others write at the same time is lost.
+/// Change the status of the project (`.fctry/state.json`). Nothing that others write at the same time is lost. Only the path that you name
+/// changes: a command of the workflow begins with `workflow-command`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeState {
@@ -30,10 +31,21 @@ pub struct ChangeState {
     pub action: String,
     /// Where: names with dots between them. Not for `merge`.
     pub path: Option<String>,
-    /// The value as JSON text, for `set`, `merge` and `append`: `"evolve"` with its quotes, or `{"satisfied":5,"total":8}`.
+    /// The value as JSON text, for `set`, `merge` and `append`: `"#core-flow"` with its quotes, or `{"satisfied":5,"total":8}`.
     pub value: Option<String>,
     /// By how much, for `increment`: 1 by default.
     pub by: Option<i64>,
+}
+
+/// Begin or end a command of the workflow. A command that begins clears what the steps of the last one recorded (`completedSteps` and
+/// `agentOutputs`). It never touches a build run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowCommand {
+    /// `start` or `done`.
+    pub action: String,
+    /// For `start`: `init`, `evolve`, `ref`, `review` or `execute`.
+    pub name: Option<String>,
 }
 
 /// Begin or complete a step of the workflow, such as `state-owner-scan` or `interviewer`. If another step must come first, the answer
@@ -127,6 +139,18 @@ impl Server {
             "append" => StatusChange::Append { path: place()?, value: text()? },
             "clear" => StatusChange::Clear { path: place()? },
             other => return Err(unknown(other, "set, merge, increment, append or clear")),
+        };
+        self.change_status(change).await
+    }
+
+    pub(super) async fn workflow_command(
+        &self,
+        WorkflowCommand { action, name }: WorkflowCommand,
+    ) -> Result<ToolAnswer, ToolError> {
+        let change = match action.as_str() {
+            "start" => StatusChange::StartCommand { name: name.ok_or_else(|| lacks(&action, "name"))? },
+            "done" => StatusChange::EndCommand {},
+            other => return Err(unknown(other, "start or done")),
         };
         self.change_status(change).await
     }

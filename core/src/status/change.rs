@@ -343,7 +343,7 @@ impl StatusChange {
             }
             Self::RecordEvent { event, id } => {
                 let checked = BuildEvent::check(event, id, now)?;
-                if !build_event::has_copy(document, event) {
+                if build_event::copy_of(document, event).is_none() {
                     checked.record(document);
                 }
             }

@@ -105,12 +105,12 @@ impl KeptStatus {
         self.build_events.iter().any(|body| has_id(body, id))
     }
 
-    /// Whether an event that has a time and no id is among the newest.
-    fn has_copy_of(&self, given: &Object) -> bool {
-        let Some(time) = given.get("timestamp").filter(|_| id_of(given).is_none()) else { return false };
+    /// The event among the newest of which an event that has a time and no id is a copy.
+    pub fn copy_of(&self, given: &Object) -> Option<Object> {
+        let time = given.get("timestamp").filter(|_| id_of(given).is_none())?;
         // Few events have the same time.
-        let mut alike = self.build_events.iter().filter(|body| body.contains(time.text()));
-        alike.any(|body| parsed(body).object().is_some_and(|known| is_copy(&known, given)))
+        let alike = self.build_events.iter().filter(|body| body.contains(time.text()));
+        alike.filter_map(|body| parsed(body).object()).find(|known| is_copy(known, given))
     }
 
     pub(super) fn known_events(&self) -> KnownEvents {
@@ -285,9 +285,9 @@ fn check(world: &World, edits: &[FieldEdit]) -> Result<(), StatusRefusal> {
 fn record(world: &World, given: &Json, id: &str, now: &str) -> Result<Vec<Event>, StatusRefusal> {
     let event = BuildEvent::check(given, id, now)?;
     // Some programs both post an event and write it into the file. Without an id, its time tells that it is the same.
-    match given.object().is_some_and(|given| world.status().has_copy_of(&given)) {
-        true => Ok(Vec::new()),
-        false => Ok(recorded(world, &event, StatusSource::Request)),
+    match given.object().and_then(|given| world.status().copy_of(&given)) {
+        Some(_) => Ok(Vec::new()),
+        None => Ok(recorded(world, &event, StatusSource::Request)),
     }
 }
 

@@ -126,6 +126,56 @@ fn an_event_that_is_appended_again_counts_once() {
 }
 
 #[test]
+fn an_event_that_is_known_is_named_by_its_id() {
+    let grounds = Grounds::new();
+    let timed = |at: u32| format!(r#"{{"timestamp":"2026-02-17T14:30:0{at}Z","summary":"x"}}"#);
+    let tell = |options: &[&str], at: u32| {
+        grounds.run(&[&["state", "event", "context-compacted", &timed(at)], options].concat()).good()
+    };
+    for with_daemon in [false, true] {
+        let daemon = with_daemon.then(|| grounds.up());
+        let at = u32::from(with_daemon);
+        let (first, again) = (tell(&[], at), tell(&[], at));
+        assert_eq!(first, again, "daemon: {with_daemon}");
+        let json: Value = serde_json::from_str(&tell(&["--json"], at)).unwrap();
+        assert_eq!(json["id"], first.trim());
+        let events = state(&grounds)["buildEvents"].clone();
+        assert!(events.as_array().unwrap().iter().any(|event| event["id"] == first.trim()), "{events}");
+        if let Some(daemon) = daemon {
+            let told = json!({ "kind": "context-compacted", "timestamp": "2026-02-17T14:30:01Z", "summary": "x" });
+            let answer = daemon.door.post("/api/build-events", &told).json();
+            assert_eq!((&answer["id"], &answer["changed"]), (&json!(first.trim()), &json!(false)));
+        }
+    }
+}
+
+#[test]
+fn a_person_at_a_terminal_chooses_what_to_do_about_a_missing_step() {
+    let test = "a_person_at_a_terminal_chooses_what_to_do_about_a_missing_step";
+    for (key, last, step, skipped, command) in [
+        ("1", "state-owner-scan comes first", json!("state-owner-scan"), json!(null), json!("evolve")),
+        ("2", "interviewer", json!("interviewer"), json!("interviewer"), json!("evolve")),
+        ("3", "the command is aborted", json!(null), json!(null), json!(null)),
+    ] {
+        let grounds = Grounds::new();
+        grounds.run(&["state", "command", "start", "evolve"]).good();
+        let Some(terminal) = Terminal::of_command(&grounds, "state step start interviewer", test) else { return };
+        terminal.see("(3) Abort this command");
+        terminal.keys(&["7", "Enter"]);
+        terminal.see("1, 2 or 3?");
+        terminal.keys(&[key, "Enter"]);
+        terminal.see("LEFT");
+        terminal.see(last);
+        let state = state(&grounds);
+        assert_eq!(
+            (&state["workflowStep"], &state["skippedSteps"][0]["step"], &state["currentCommand"]),
+            (&step, &skipped, &command),
+            "({key}): {state}"
+        );
+    }
+}
+
+#[test]
 fn a_step_cannot_be_completed_around_its_prerequisites() {
     let grounds = Grounds::new();
     grounds.run(&["state", "command", "start", "evolve"]).good();

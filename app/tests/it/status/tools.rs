@@ -14,7 +14,15 @@ fn each_tool_changes_what_it_says() {
     fs::create_dir_all(StatusFolder::of(grounds.path()).path()).unwrap();
     let daemon = grounds.up();
     let mut tools = Tools::start(&grounds, &daemon.door.root());
-    tools.call("change-state", json!({ "action": "set", "path": "currentCommand", "value": "\"evolve\"" })).good();
+    grounds
+        .run(&["state", "merge", r#"{"completedSteps":["interviewer"],"agentOutputs":{"a":{"summary":"s"}}}"#])
+        .good();
+    tools.call("workflow-command", json!({ "action": "start", "name": "evolve" })).good();
+    let begun = tools.call("get-state", json!({})).good()["value"].clone();
+    assert_eq!((&begun["currentCommand"], &begun["completedSteps"]), (&json!("evolve"), &json!([])));
+    assert_eq!(begun["agentOutputs"], Value::Null, "what the last command left is cleared");
+    let nameless = tools.call("workflow-command", json!({ "action": "start" })).bad();
+    assert!(nameless.contains("`start` needs `name`"), "{nameless}");
     tools.call("change-state", json!({ "action": "increment", "path": "n", "by": 3 })).good();
     let missing = tools.call("workflow-step", json!({ "action": "start", "step": "interviewer" })).bad();
     assert!(missing.contains("State Owner must run before Interviewer"), "{missing}");
@@ -33,6 +41,8 @@ fn each_tool_changes_what_it_says() {
     assert_eq!(tools.call("get-state", json!({ "path": "n" })).good()["value"], 3);
     let wrong = tools.call("change-state", json!({ "action": "wish", "path": "n" })).bad();
     assert!(wrong.contains("choose set, merge, increment, append or clear"), "{wrong}");
+    tools.call("workflow-command", json!({ "action": "done" })).good();
+    assert_eq!(tools.call("get-state", json!({ "path": "currentCommand" })).good()["value"], Value::Null);
 }
 
 #[test]
