@@ -62,18 +62,6 @@ fn a_session_start_that_writes_an_empty_file_destroys_no_run() {
 }
 
 #[test]
-fn the_last_of_a_burst_arrives() {
-    let grounds = Grounds::new();
-    let daemon = grounds.up();
-    let folder = StatusFolder::of(grounds.path());
-    for number in 0..50 {
-        write(&folder, &json!({ "number": number }));
-    }
-    wait_until("the last one is taken in", || daemon.door.get("/api/state?path=number").json()["value"] == 49);
-    assert_eq!(state(&folder)["number"], 49);
-}
-
-#[test]
 fn hatcherys_fields_survive_a_program_that_writes_the_whole_file_in_a_loop() {
     let shop = Workshop::with(SHORT, Vec::new());
     let folder = StatusFolder::of(shop.grounds.path());

@@ -5,6 +5,7 @@ use crate::support::sse::EventSource;
 use hatchery::state_file::StatusFolder;
 use serde_json::{Value, json};
 use std::fs;
+use std::time::Duration;
 
 /// A client of the stream.
 struct Live(EventSource);
@@ -62,6 +63,40 @@ fn the_whole_comes_first_and_then_each_change() {
     fs::write(grounds.data().join("context.json"), r#"{"usage":40}"#).unwrap();
     let change = live.until("change", |change| change["contextState"].is_object());
     assert_eq!((&change["contextState"]["usage"], &change["contextHealth"]["usage"]), (&json!(40), &json!(40)));
+}
+
+/// Others show the first states of a burst and never the last one.
+#[test]
+fn the_last_of_a_burst_reaches_the_stream() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let folder = StatusFolder::of(grounds.path());
+    fs::create_dir_all(folder.path()).unwrap();
+    let mut live = Live::of(&daemon);
+    live.until("inbox", |_| true);
+    for (burst, gap_ms) in [20, 5, 0].into_iter().enumerate() {
+        let (first, last) = (burst * 100, burst * 100 + 29);
+        let write = |number: usize| fs::write(folder.state_file(), json!({ "number": number }).to_string()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in first..=last {
+                    write(number);
+                    // What others are told at this pace, they lose. Nothing waits for it here.
+                    std::thread::sleep(Duration::from_millis(gap_ms));
+                }
+            });
+            // In order, without a further change after the last one.
+            let mut seen = Vec::new();
+            while seen.last() != Some(&last) {
+                let change = live.until("change", |change| change["number"].is_u64());
+                seen.push(usize::try_from(change["number"].as_u64().unwrap()).unwrap());
+            }
+            assert!(seen.is_sorted() && seen[0] >= first, "{gap_ms} ms apart: {seen:?}");
+        });
+        assert_eq!(daemon.door.get("/api/state?path=number").json()["value"], last);
+        let file: Value = serde_json::from_str(&fs::read_to_string(folder.state_file()).unwrap()).unwrap();
+        assert_eq!(file["number"], last, "and it stays in the file");
+    }
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Many processes change one file at once, some of them are killed, and others do not know our lock.
 
 use crate::support::daemon::{Grounds, PATIENCE, wait_until};
-use crate::support::http::Door;
 use crate::support::random::Random;
 use hatchery::report::Report;
 use hatchery::state_file::StatusFolder;
@@ -14,7 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 const WRITERS: usize = 8;
-const INCREMENTS: usize = 200;
+
+/// How often each writer counts up. Each time is a process, so that a long run is made on request only.
+fn increments() -> usize {
+    if std::env::var_os("HATCHERY_SOAK").is_some() { 200 } else { 40 }
+}
 
 /// Where a writer process works, how often, and where it notes what it has done. Set for `writer_process` only.
 const WORK: &str = "HATCHERY_TEST_WRITER";
@@ -35,17 +38,8 @@ fn writer_process() {
     let work: Value = serde_json::from_str(&work).unwrap();
     let folder = StatusFolder::of(Path::new(work["project"].as_str().unwrap()));
     let note = work["note"].as_str().unwrap();
-    let door = work["url"].as_str().map(|url| Door::new(url, work["token"].as_str().unwrap().to_owned()));
     for done in 1..=work["times"].as_u64().unwrap() {
-        match &door {
-            Some(door) => {
-                let answer = door.post("/api/state", &json!({ "increment": { "path": "counter.n" } }));
-                assert_eq!(answer.status, 200, "{answer:?}");
-            }
-            None => {
-                increment(&folder);
-            }
-        }
+        increment(&folder);
         fs::write(note, done.to_string()).unwrap();
     }
 }
@@ -77,16 +71,7 @@ impl Drop for Writer {
 }
 
 fn writer(grounds: &Grounds, number: usize, times: usize) -> Writer {
-    writer_by(grounds, None, number, times)
-}
-
-/// With a door the writer asks the daemon instead of writing the file.
-fn writer_by(grounds: &Grounds, door: Option<&Door>, number: usize, times: usize) -> Writer {
-    let mut work = json!({ "project": grounds.path(), "times": times, "note": note(grounds, number) });
-    if let Some(Door { authority, token }) = door {
-        work["url"] = json!(format!("http://{authority}"));
-        work["token"] = json!(token);
-    }
+    let work = json!({ "project": grounds.path(), "times": times, "note": note(grounds, number) });
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "status::writers::writer_process"]).env(WORK, work.to_string());
     Writer(command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap())
@@ -135,22 +120,34 @@ fn nothing_left_behind(folder: &StatusFolder) {
     assert_eq!(names, ["state.json"]);
 }
 
+/// Eight writers count up with the command, a process each time, while a reader looks. Every number is given to exactly one of them.
+fn count_up(grounds: &Grounds, folder: &StatusFolder) -> u64 {
+    let over = AtomicBool::new(false);
+    let mut numbers: Vec<u64> = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| never_torn(folder, &over));
+        let ends = Over(&over);
+        let count = || -> Vec<u64> {
+            let incr = || grounds.run(&["state", "incr", "counter.n"]).good().trim().parse().unwrap();
+            (0..increments()).map(|_| incr()).collect()
+        };
+        let writers: Vec<_> = (0..WRITERS).map(|_| scope.spawn(count)).collect();
+        let numbers = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
+        drop(ends);
+        assert!(reader.join().unwrap() > 0);
+        numbers
+    });
+    numbers.sort_unstable();
+    let all = u64::try_from(WRITERS * increments()).unwrap();
+    assert_eq!(numbers, (1..=all).collect::<Vec<_>>());
+    all
+}
+
 #[test]
 fn eight_processes_count_up_and_nothing_is_lost() {
     let grounds = Grounds::new();
     let folder = seeded(&grounds);
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(|| never_torn(&folder, &over));
-        let ends = Over(&over);
-        let writers: Vec<Writer> = (0..WRITERS).map(|number| writer(&grounds, number, INCREMENTS)).collect();
-        for mut writer in writers {
-            assert!(writer.0.wait().unwrap().success());
-        }
-        drop(ends);
-        assert!(reader.join().unwrap() > 0);
-    });
-    assert_eq!(counted(&folder), u64::try_from(WRITERS * INCREMENTS).unwrap());
+    let all = count_up(&grounds, &folder);
+    assert_eq!(counted(&folder), all);
     let text = fs::read_to_string(folder.state_file()).unwrap();
     assert!(text.contains("1e400") && text.contains("\"runId\": \"r\""), "{text}");
     nothing_left_behind(&folder);
@@ -162,19 +159,7 @@ fn eight_processes_count_up_with_a_daemon_and_nothing_is_lost() {
     let grounds = Grounds::new();
     let folder = seeded(&grounds);
     let daemon = grounds.up();
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(|| never_torn(&folder, &over));
-        let ends = Over(&over);
-        let writers: Vec<Writer> =
-            (0..WRITERS).map(|number| writer_by(&grounds, Some(&daemon.door), number, INCREMENTS)).collect();
-        for mut writer in writers {
-            assert!(writer.0.wait().unwrap().success());
-        }
-        drop(ends);
-        assert!(reader.join().unwrap() > 0);
-    });
-    let all = u64::try_from(WRITERS * INCREMENTS).unwrap();
+    let all = count_up(&grounds, &folder);
     assert_eq!(daemon.door.get("/api/state?path=counter.n").json()["value"], all);
     assert_eq!(counted(&folder), all, "an answer comes after the file is written");
 }
