@@ -20,8 +20,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-/// The least time between two frames of one client. The last state always arrives.
-const PACE: Duration = Duration::from_millis(50);
+/// The least time between two frames of one client. The last state always arrives, and the last of a burst is not to be later than 20 ms.
+const PACE: Duration = Duration::from_millis(15);
 /// A comment line: keeps proxies and clients awake, and is not an event.
 const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
