@@ -410,7 +410,11 @@ impl World {
             Event::Seat(what) => self.apply_seat(at, ts, what),
             Event::Quest { quest, what } => self.apply_quest(at, ts, *quest, what)?,
             Event::Step { quest, step, what } => {
-                let made = self.build_events(&Happened { at, ts, quest: *quest, step }, what);
+                let mut made = self.build_events(&Happened { at, ts, quest: *quest, step }, what);
+                let free = if made.is_empty() { ts } else { self.status.free_event_time(ts) };
+                if free != ts {
+                    made = self.build_events(&Happened { at, ts: free, quest: *quest, step }, what);
+                }
                 self.apply_step(at, ts, *quest, step, what)?;
                 if !made.is_empty() {
                     Arc::make_mut(&mut self.status).note(&made);

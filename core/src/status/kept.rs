@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// The longest value that the log takes, in bytes. A longer one that another program writes stays in the file alone.
 pub const MAX_KEPT_VALUE_BYTES: usize = 1024 * 1024;
+/// How many of the newest build events are looked at for one with the same time. A quest has far fewer slots.
+const MAX_SAME_TIME: usize = 64;
 /// The most fields of a document that the log takes.
 pub const MAX_KEPT_FIELDS: usize = 1_000;
 /// Where the build events are in the document.
@@ -143,6 +145,17 @@ impl KeptStatus {
                 Ok(())
             }
         }
+    }
+
+    /// The time for build events that follow from an event of the log: a millisecond or more later if a build event has that time already.
+    /// Viewers take two events of one kind and one time for the same event, and steps that begin together would be shown as one.
+    pub(crate) fn free_event_time(&self, ts: Timestamp) -> Timestamp {
+        let is_taken = |ts: &Timestamp| {
+            let written = ts.rfc3339();
+            self.build_events.iter().rev().take(MAX_SAME_TIME).any(|body| body.contains(&written))
+        };
+        let mut moments = (0..).take(MAX_SAME_TIME).map(|ms| ts.plus_ms(ms));
+        moments.find(|ts| !is_taken(ts)).unwrap_or(ts)
     }
 
     /// Adds build events that follow from other events of the log.

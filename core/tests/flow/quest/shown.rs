@@ -77,3 +77,18 @@ fn a_question_about_the_plan_blocks_everything() {
     let question = run(&it)["pendingQuestion"].clone();
     assert_eq!((&question["blockedChunks"], question.get("sectionContext")), (&json!([1, 2]), None), "{question}");
 }
+
+/// Viewers take two events of one kind and one time for the same event.
+#[test]
+fn steps_that_begin_together_are_told_at_different_times() {
+    let mut it = smithy(quest_spec(), &[("a", &[]), ("b", &[]), ("c", &[])]);
+    ["a", "b", "c"].iter().for_each(|step| drop(it.plays(step, complete())));
+    let shown = quest_view::shown(&it.world);
+    let events: Vec<Value> = serde_json::from_str(shown.field("buildEvents").expect("events").text()).expect("JSON");
+    let told: Vec<String> = events.iter().map(|it| format!("{} {}", it["timestamp"], it["kind"])).collect();
+    let times: Vec<&Value> = events.iter().map(|it| &it["timestamp"]).collect();
+    assert!(times.is_sorted_by_key(|at| at.as_str()), "{told:#?}");
+    assert_eq!(told.iter().filter(|it| it.contains("chunk-started")).count(), 3);
+    let unique: std::collections::BTreeSet<&String> = told.iter().collect();
+    assert_eq!(unique.len(), told.len(), "{told:#?}");
+}
