@@ -16,7 +16,7 @@ const STAMP: &str = "node_modules/.hatchery-lock";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=HATCHERY_PAGE");
-    link_at_fixed_addresses();
+    link();
     let web = PathBuf::from(var("CARGO_MANIFEST_DIR")).join("../web");
     let page = PathBuf::from(var("OUT_DIR")).join("page");
     for input in INPUTS.iter().chain([&PUBLIC]) {
@@ -42,11 +42,43 @@ fn main() {
     }
 }
 
-/// The loader then has no addresses to write at each start, which took longer than most commands do: docs/decisions/0081.
-fn link_at_fixed_addresses() {
-    if var("CARGO_CFG_TARGET_OS") == "linux" && var("CARGO_CFG_TARGET_ENV") == "gnu" {
-        println!("cargo::rustc-link-arg-bins=-no-pie");
+/// The libraries that the standard library asks the linker for, each with what takes its place in a program that is linked statically.
+const ARCHIVES: [(&str, &str); 7] = [
+    ("c", "GROUP ( libc.a libgcc.a libgcc_eh.a )"),
+    ("gcc_s", "INPUT ( libgcc_eh.a )"),
+    ("m", "INPUT ( libm.a )"),
+    ("rt", "INPUT ( librt.a )"),
+    ("pthread", "INPUT ( libpthread.a )"),
+    ("dl", "INPUT ( libdl.a )"),
+    ("util", "INPUT ( libutil.a )"),
+];
+
+/// Most commands take less time than the loader did, so the program needs none: docs/decisions/0081 and 0170. The linker writes the
+/// addresses, and the C library is part of the program if its archives are installed.
+fn link() {
+    if var("CARGO_CFG_TARGET_OS") != "linux" || var("CARGO_CFG_TARGET_ENV") != "gnu" {
+        return;
     }
+    println!("cargo::rustc-link-arg-bins=-no-pie");
+    println!("cargo::rerun-if-env-changed=CC");
+    let is_native = var("HOST") == var("TARGET");
+    if is_native && ["libc.a", "libm.a", "libgcc_eh.a"].into_iter().all(has_archive) {
+        let folder = PathBuf::from(var("OUT_DIR")).join("archives");
+        fs::create_dir_all(&folder).expect("OUT_DIR can be written");
+        for (library, script) in ARCHIVES {
+            // The standard library asks for shared libraries. These scripts, which the linker finds first, lead to the archives.
+            fs::write(folder.join(format!("lib{library}.so")), script).expect("OUT_DIR can be written");
+        }
+        println!("cargo::rustc-link-arg-bins=-static");
+        println!("cargo::rustc-link-arg-bins=-L{}", folder.display());
+    }
+}
+
+/// A compiler that does not know a library repeats the bare name.
+fn has_archive(name: &str) -> bool {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let said = Command::new(compiler).arg(format!("-print-file-name={name}")).output();
+    said.is_ok_and(|said| Path::new(String::from_utf8_lossy(&said.stdout).trim()).is_absolute())
 }
 
 fn build(web: &Path, page: &Path) -> Result<(), String> {
