@@ -65,14 +65,14 @@ impl RunDefaults {
         }
     }
 
-    /// The spec of a run for a quest or a seat.
+    /// The spec of a run for a quest.
     pub(super) fn spec(
         &self,
         last: Option<&RunSpec>,
         harness_session: Option<&HarnessSession>,
         options: RunOptions,
     ) -> Result<RunSpec, ApiError> {
-        self.choose(EarlierWork { last, harness_session }, options, RunPurpose::QuestOrSeat)
+        self.choose(EarlierWork { last, harness_session }, options, RunPurpose::Quest)
     }
 
     /// Refuses a quest of which a role may do everything unasked, if that is not possible here. A role may have its own permissions,
@@ -85,7 +85,7 @@ impl RunDefaults {
         }
     }
 
-    /// The spec of a run of an agent without a quest.
+    /// The spec of a run of an agent without a quest, in a seat or not.
     pub(super) fn spec_of_run(
         &self,
         last: Option<&RunSpec>,

@@ -508,7 +508,7 @@ async fn ensure_session(api: &Api, spec: &RunSpec) -> Result<SessionId, ApiError
 pub(super) fn lead_order(api: &Api, with: RunOptions) -> Result<LeadOrder, ApiError> {
     let world = api.handle.view();
     let last = world.seats().lead().and_then(|lead| world.run(lead)).map(|run| &*run.spec);
-    let spec = RunSpec { stays: true, ..api.defaults.spec(last, None, with)? };
+    let spec = RunSpec { stays: true, ..api.defaults.spec_of_run(last, None, with)? };
     let prompt = match api.defaults.seats.mode {
         Mode::Direct => Prompt::Lead,
         Mode::Lead => Prompt::LeadTeam,
@@ -525,7 +525,7 @@ fn fill_spec(api: &Api, with: RunOptions, harness: Option<String>) -> Result<Run
         // An agent of a seat waits for messages.
         Mode::Direct => Ok(RunSpec {
             stays: true,
-            ..api.defaults.spec(None, None, RunOptions { harness: with.harness.or(harness), ..with })?
+            ..api.defaults.spec_of_run(None, None, RunOptions { harness: with.harness.or(harness), ..with })?
         }),
         Mode::Lead => Ok(lead_order(api, with)?.spec),
     }

@@ -72,11 +72,11 @@ pub struct EarlierWork<'a> {
     pub harness_session: Option<&'a HarnessSession>,
 }
 
-/// Whether the run is for a quest or a seat, or for neither.
+/// Whether the run is for a quest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunPurpose {
-    /// The policy of permissions stays open if nothing names it: for a quest, the role and the isolation decide it.
-    QuestOrSeat,
+    /// The policy of permissions stays open if nothing names it: the role and the isolation decide it.
+    Quest,
     /// The policy depends on the folder if nothing names it.
     Agent,
 }
@@ -104,7 +104,7 @@ pub fn choose_spec(
     });
     let named = options.permissions.or_else(|| last.and_then(|last| last.permissions)).or(usual.permissions);
     let permissions = named.or_else(|| match purpose {
-        RunPurpose::QuestOrSeat => None,
+        RunPurpose::Quest => None,
         RunPurpose::Agent => {
             let in_worktree = folder.as_deref().is_some_and(|folder| folder.starts_with(facts.worktrees));
             Some(PermissionPolicy::by_place(in_worktree))

@@ -68,7 +68,7 @@ pub fn refusals() -> [(Refusal, &'static str); 2] {
     let options = RunOptions { harness: Some("gose".into()), ..RunOptions::default() };
     let unknown = choose(options, EarlierWork::default(), USUAL, RunPurpose::Agent, [false; 2]);
     let options = RunOptions { permissions: Some(All), ..RunOptions::default() };
-    let root = choose(options, EarlierWork::default(), USUAL, RunPurpose::QuestOrSeat, [true, false]);
+    let root = choose(options, EarlierWork::default(), USUAL, RunPurpose::Quest, [true, false]);
     [
         (unknown.expect_err("it is unknown"), "no_such_harness"),
         (root.expect_err("root may not"), "root_without_sandbox"),
@@ -157,8 +157,8 @@ fn the_policy_depends_on_the_folder_if_nothing_names_it() {
         (Some(".hatchery/worktrees/docs-1a2b"), None, RunPurpose::Agent, Some(Edits)),
         (Some(".hatchery/worktrees2"), None, RunPurpose::Agent, Some(Ask)),
         (Some(".hatchery/worktrees/docs-1a2b"), Some(Nothing), RunPurpose::Agent, Some(Nothing)),
-        (Some(".hatchery/worktrees/docs-1a2b"), None, RunPurpose::QuestOrSeat, None),
-        (None, Some(Edits), RunPurpose::QuestOrSeat, Some(Edits)),
+        (Some(".hatchery/worktrees/docs-1a2b"), None, RunPurpose::Quest, None),
+        (None, Some(Edits), RunPurpose::Quest, Some(Edits)),
     ];
     for (folder, permissions, purpose, expected) in table {
         let options = RunOptions { folder: folder.map(str::to_owned), ..RunOptions::default() };
@@ -174,7 +174,7 @@ fn root_allows_everything_only_in_a_sandbox() {
         [(false, false, All, true), (true, true, All, true), (true, false, All, false), (true, false, Edits, true)]
     {
         let options = RunOptions { permissions: Some(permissions), ..RunOptions::default() };
-        for purpose in [RunPurpose::Agent, RunPurpose::QuestOrSeat] {
+        for purpose in [RunPurpose::Agent, RunPurpose::Quest] {
             let spec = choose(options.clone(), EarlierWork::default(), USUAL, purpose, [is_root, in_sandbox]);
             assert_eq!(spec.is_ok(), is_possible, "root {is_root}, sandbox {in_sandbox}, {permissions:?}: {spec:?}");
         }
