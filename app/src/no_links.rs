@@ -58,7 +58,13 @@ pub fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
 
 /// Refuses a folder that is a symbolic link or is reached through one.
 pub fn check_folder(path: &Path) -> io::Result<()> {
-    open_with(path, OFlags::RDONLY | OFlags::DIRECTORY).map(drop)
+    match open_with(path, OFlags::RDONLY | OFlags::DIRECTORY) {
+        // The system looks first at what it is, and a link is no folder.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory && path.is_symlink() => {
+            Err(io::Error::other(NotOrdinary::Link(path.to_owned())))
+        }
+        opened => opened.map(drop),
+    }
 }
 
 pub fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
