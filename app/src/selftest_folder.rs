@@ -1,5 +1,5 @@
-//! The folder of a selftest, in `.hatchery`. The selftest holds the folder's lock as long as it runs, so a folder whose selftest was killed
-//! can be told from one that is in use.
+//! The folder of a selftest, in `.hatchery`. The selftest holds a lock in it as long as it runs, so a folder whose selftest was killed can
+//! be told from one that is in use.
 
 use crate::project::{Project, flock};
 use crate::run_folder;
@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 
 /// What the names of the folders begin with.
 pub const PREFIX: &str = "selftest-";
+/// The folder itself is locked by the daemon of the selftest, as the root of its project.
+const LOCK: &str = "selftest.lock";
 
 /// Holds the lock until it is dropped.
 pub fn hold(folder: &Path) -> io::Result<File> {
-    let file = File::open(folder)?;
+    let file = File::options().write(true).create(true).truncate(false).open(folder.join(LOCK))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive)? {
         true => Ok(file),
         false => Err(io::Error::other("another process has locked it")),
