@@ -43,7 +43,7 @@ fn three_of_eight_register_and_five_expire() {
 
 #[test]
 fn an_agent_of_a_seat_asks_for_permissions_as_any_other_agent_does() {
-    let mut scene = Scene::with("");
+    let scene = Scene::with("");
     scene.summon_named(&["Lyra"]);
     let requested = scene.shop.wait("the run of the seat", |event| event["type"] == "run_requested");
     assert_eq!(requested["spec"]["permissions"], "ask", "{requested}");

@@ -1,12 +1,12 @@
 //! The selftest that users run: short here, and long by hand.
 
-use crate::support::daemon::{Grounds, wait_until};
+use crate::support::daemon::{Grounds, PROGRAM, wait_until};
 use crate::support::postgres::Server;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 fn short(grounds: &Grounds, more: &[&str]) {
     let ran = grounds.run(&[&["selftest", "--short", "--json"], more].concat());
@@ -55,8 +55,11 @@ fn what_a_killed_selftest_leaves_is_shown_and_cleared() {
     send(&selftest, Signal::KILL);
     selftest.wait().unwrap();
     // Its daemon and its agents live on, and it is no leftover as long as they do.
-    grounds.run(&["stop", "--all", "--project", folder.to_str().unwrap()]).good();
-    grounds.run(&["down", "--project", folder.to_str().unwrap()]).good();
+    for command in [["stop", "--all"].as_slice(), &["down"]] {
+        let mut program = Command::new(PROGRAM);
+        program.args(command).arg("--project").arg(&folder).env("HOME", grounds.path().join("home"));
+        assert!(program.env("HATCHERY_TRUST_ALL", "1").status().unwrap().success());
+    }
     wait_until("nobody is left", || at_work_in(&folder) == 0);
     wait_until("it is a leftover", || grounds.run(&["gc"]).good().contains("selftest"));
     grounds.run(&["gc", "--clear"]).good();
