@@ -83,11 +83,13 @@ impl Sqlite {
         mut rows: rusqlite::Rows<'_>,
         visit: RowVisitor<'_>,
     ) -> rusqlite::Result<Result<(), StoreError>> {
+        let mut looked = None;
         while let Some(row) = rows.next()? {
             let (id, body, kept) = (EventId(row.get(0)?), row.get_ref(1)?.as_str()?, row.get(3)?);
-            let first = match kept {
-                None => self.first_sum(connection)?,
-                Some(_) => FirstSum::Nowhere,
+            let first = match (kept, looked) {
+                (Some(_), _) => FirstSum::Nowhere,
+                (None, Some(first)) => first,
+                (None, None) => *looked.insert(self.first_sum(connection)?),
             };
             if let Err(damaged) = sum::verify(id, row.get_ref(2)?.as_str()?, body, kept, first) {
                 return Ok(Err(damaged));
