@@ -112,8 +112,10 @@ impl Field {
 
     /// As it comes back from the disk: without what can be undone or yanked.
     pub fn stored(&self) -> Self {
-        let (text, chips) = (self.text.clone(), self.chips.clone());
-        Self { text, cursor: self.cursor, chips, ..Self::default() }
+        let mut stored = Self::default();
+        stored.text = stored.adopted(self).unwrap_or_else(|| self.whole());
+        stored.cursor = self.cursor.min(stored.text.len());
+        stored
     }
 
     /// Takes everything out, as it is.
@@ -124,20 +126,25 @@ impl Field {
 
     pub fn set(&mut self, other: &Self) {
         self.remember(false);
-        // The chips of a text that was here stay: undo brings it back.
-        let first = self.chips.len();
-        match first + other.chips.len() <= MAX_CHIPS {
-            true => {
-                let moved = |char| match other.chip(char) {
-                    Some(_) => u32::try_from(first).ok().and_then(|first| char::from_u32(u32::from(char) + first)),
-                    None => Some(char),
-                };
-                self.text = other.text.chars().filter_map(moved).collect();
-                self.chips.extend(other.chips.iter().cloned());
-            }
-            false => self.text = other.whole(),
-        }
+        self.text = self.adopted(other).unwrap_or_else(|| other.whole());
         self.cursor = self.text.len();
+    }
+
+    /// The text of another field, with chips of this one. None if this one would have too many. The chips of a text that was here stay, because
+    /// undo brings it back.
+    fn adopted(&mut self, other: &Self) -> Option<String> {
+        let adopt = |char| match other.chip(char) {
+            None => Some(char),
+            Some(chip) => {
+                let known = self.chips.iter().position(|it| it == chip);
+                let at = known.or_else(|| {
+                    self.chips.push(chip.to_owned());
+                    (self.chips.len() <= MAX_CHIPS).then(|| self.chips.len() - 1)
+                })?;
+                char::from_u32(FIRST_CHIP + u32::try_from(at).ok()?)
+            }
+        };
+        other.text.chars().map(adopt).collect()
     }
 
     /// Replaces the bytes before the cursor from this one on.
@@ -438,6 +445,20 @@ mod tests {
         assert_eq!((field.raw(), field.cursor()), ("ae\u{301} b", 4));
         field.left();
         assert_eq!(field.cursor(), 1);
+    }
+
+    #[test]
+    fn a_paste_that_comes_and_goes_is_kept_once() {
+        let mut field = Field::default();
+        field.paste(&"line\n".repeat(100)).unwrap();
+        let draft = field.clone();
+        for _ in 0..5 {
+            field.set(&Field::of("an earlier message"));
+            field.set(&draft);
+        }
+        assert_eq!((field.chips.len(), field.whole()), (1, draft.whole()));
+        field.set(&Field::of("short"));
+        assert_eq!(field.stored().chips, [""; 0], "what is not in the text is not stored");
     }
 
     #[test]
