@@ -84,6 +84,7 @@ pub fn find(
         if quest_of(&folder).and_then(|quest| world.quest(quest)).is_some_and(Quest::is_over)
             && age(&folder.join(quest_file::NAME)).or_else(|_| age(&folder))? >= keep
             && wards_are_due(&folder, keep)?
+            && !has_set_aside(&folder)?
         {
             note(LeftoverKind::QuestFolder, &folder);
         }
@@ -135,6 +136,7 @@ pub fn clear(project: &Project, repository: Option<&Repository>, leftover: &Left
     let path = project.root().join(&leftover.what);
     match leftover.kind {
         LeftoverKind::Attempt | LeftoverKind::Ward => std::fs::remove_dir_all(path),
+        LeftoverKind::QuestFolder if has_set_aside(&path)? => Ok(()),
         LeftoverKind::QuestFolder => {
             // Fails when a ward is still there, and then the rest stays, too.
             match std::fs::remove_dir(path.join(ward::WARDS)) {
@@ -209,6 +211,12 @@ fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         entries => Ok(entries?.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect()),
     }
+}
+
+/// Whether a file was set aside in the folder of a quest, because it could not be read. It may be the only copy of something.
+fn has_set_aside(folder: &Path) -> io::Result<bool> {
+    let is_set_aside = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".bad-"));
+    Ok(files(folder)?.iter().any(is_set_aside))
 }
 
 /// The quest that a folder is named after.
