@@ -60,7 +60,8 @@ function usePlaces(waiting: Need[], held: boolean): { places: Place[]; opened: s
     opened.current = waiting.find((need) => need.kind === "question" && takesWords(need.question))?.key ?? null;
   const next = Math.min(...places.flatMap(({ goneAt }) => (goneAt === null ? [] : [goneAt + PLACE_MS - now])));
   useEffect(() => {
-    if (!Number.isFinite(next)) return;
+    // What is held leaves when the hand does, which renders the list again.
+    if (held || !Number.isFinite(next)) return;
     const timer = setTimeout(() => again((n) => n + 1), Math.max(0, next) + 10);
     return () => clearTimeout(timer);
   });
