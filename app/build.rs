@@ -60,7 +60,6 @@ fn link() {
         return;
     }
     println!("cargo::rustc-link-arg-bins=-no-pie");
-    println!("cargo::rerun-if-env-changed=CC");
     let is_native = var("HOST") == var("TARGET");
     if is_native && ["libc.a", "libm.a", "libgcc_eh.a"].into_iter().all(has_archive) {
         let folder = PathBuf::from(var("OUT_DIR")).join("archives");
@@ -74,10 +73,10 @@ fn link() {
     }
 }
 
-/// A compiler that does not know a library repeats the bare name.
+/// The compiler that links the program repeats the bare name of a library that it does not know.
 fn has_archive(name: &str) -> bool {
-    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    let said = Command::new(compiler).arg(format!("-print-file-name={name}")).output();
+    let linker = std::env::var("RUSTC_LINKER").unwrap_or_else(|_| "cc".to_owned());
+    let said = Command::new(linker).arg(format!("-print-file-name={name}")).output();
     said.is_ok_and(|said| Path::new(String::from_utf8_lossy(&said.stdout).trim()).is_absolute())
 }
 
