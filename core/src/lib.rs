@@ -66,6 +66,7 @@ pub mod permission;
 pub mod plan;
 pub mod price;
 pub mod quest;
+pub mod recent_list;
 pub mod refusal;
 pub mod request;
 pub mod roles;

@@ -215,9 +215,12 @@ impl Quest {
 
     /// Whether there is a free slot and a step for it.
     pub(crate) fn can_begin(&self, quest_spec: &QuestSpec) -> bool {
+        if self.state != QuestState::Open || self.queue.is_empty() {
+            return false;
+        }
         let forks = self.forks.values().filter(|fork| fork.state == StepForkState::Running).count();
         let free = self.working.len() + forks < quest_spec.slots as usize;
-        self.state == QuestState::Open && free && !self.queue.is_empty() && !self.waits_for_money()
+        free && !self.waits_for_money()
     }
 
     /// Its budget is used up, and a step has asked the user for more. Another agent would only ask the same.

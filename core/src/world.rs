@@ -143,6 +143,15 @@ pub enum Impossible {
     Status { at: EventId, why: &'static str },
 }
 
+/// Puts a key into a set or takes it out. Changes the set only if it must, because a change copies what is shared with another world.
+fn set_member<K: Ord + Clone>(set: &mut OrdSet<K>, key: K, is_member: bool) {
+    match (set.contains(&key), is_member) {
+        (false, true) => drop(set.insert(key)),
+        (true, false) => drop(set.remove(&key)),
+        (true, true) | (false, false) => {}
+    }
+}
+
 impl World {
     /// The last event that is part of this world.
     pub fn head(&self) -> EventId {

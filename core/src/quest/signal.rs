@@ -133,14 +133,13 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
     let assignment = world.assignment(agent).ok_or(Refusal::NoAssignment(agent))?;
     let Assignment { quest: id, role, .. } = assignment;
     let quest = going(world, *id)?;
-    if quest.step(step).is_none() {
+    let Some(it) = quest.step(step) else {
         return Err(Refusal::UnknownStep { quest: *id, step: step.clone() });
-    }
+    };
     if assignment.step != *step {
         return Err(Refusal::OtherStep { own: assignment.step.clone(), step: step.clone() });
     }
-    let state = quest.step(step).map(|step| &step.state);
-    let Some(StepState::Running(Work::Agent { agent: now, signal: given, .. })) = state else {
+    let StepState::Running(Work::Agent { agent: now, signal: given, .. }) = &it.state else {
         return Err(Refusal::NotAtWork { agent, step: step.clone() });
     };
     if *now != agent {
@@ -152,13 +151,14 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
         None => {}
     }
     let quest_spec = world.quest_spec(*id).ok_or(Refusal::UnknownQuest(*id))?;
-    let may = quest_spec.table.role(role).map(|role| role.may.as_slice()).unwrap_or_default();
+    let role_rules = quest_spec.table.role(role);
+    let may = role_rules.map(|role| role.may.as_slice()).unwrap_or_default();
     if !may.contains(&signal.kind()) {
         let may = may.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return Err(Refusal::MayNotSignal { role: role.clone(), kind: signal.kind(), may });
     }
     if let Signal::NeedsRoleFollowup { target_role, .. } = signal {
-        let calls = quest_spec.table.role(role).map(|role| role.calls.as_slice()).unwrap_or_default();
+        let calls = role_rules.map(|role| role.calls.as_slice()).unwrap_or_default();
         if !calls.contains(target_role) {
             let target = target_role.chars().take(64).collect();
             return Err(Refusal::MayNotCall { role: role.clone(), target, may: calls.join(", ") });

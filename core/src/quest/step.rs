@@ -4,9 +4,9 @@
 //! roles that wait for a follow-up are in its [`StepProgress`].
 
 use super::{ChoreKind, Note, NoteKind, Signal};
+use crate::recent_list::RecentList;
 use crate::roles::Phase;
 use crate::{AgentId, EventId, Timestamp};
-use imbl::Vector;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -37,13 +37,13 @@ pub struct Step {
     /// How often an agent was set to work on it, for the first time or again.
     pub attempts: u32,
     /// Who works or worked on it, in the order in which they worked last.
-    pub agents: Vector<StepAgent>,
+    pub agents: RecentList<StepAgent>,
     /// The last wards that were run for it.
     #[serde(default)]
-    pub wards: Vector<WardRun>,
+    pub wards: RecentList<WardRun>,
     /// The last signals of its agents.
     #[serde(default)]
-    pub signals: Vector<GivenSignal>,
+    pub signals: RecentList<GivenSignal>,
     /// A signal of its agent that was refused, if no other signal followed.
     #[serde(default)]
     pub refused: Option<RefusedSignal>,
@@ -61,7 +61,7 @@ pub struct Step {
     /// Its last change.
     pub since: Timestamp,
     /// What happened to it, in short, the last of it.
-    pub notes: Vector<Note>,
+    pub notes: RecentList<Note>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -326,14 +326,11 @@ impl Step {
     }
 
     pub(crate) fn ward_began(&mut self, at: Timestamp, number: u32) {
-        self.wards.push_back(WardRun { number, started: at, ended: None, verdict: None });
-        if self.wards.len() > KEPT_WARDS {
-            self.wards.pop_front();
-        }
+        self.wards.push(WardRun { number, started: at, ended: None, verdict: None }, KEPT_WARDS);
     }
 
     pub(crate) fn ward_ended(&mut self, at: Timestamp, number: u32, verdict: &Verdict) {
-        if let Some(ward) = self.wards.back_mut().filter(|ward| ward.number == number) {
+        if let Some(ward) = self.wards.last_mut().filter(|ward| ward.number == number) {
             ward.ended = Some(at);
             ward.verdict = Some(match verdict {
                 Verdict::Red { findings } => {
@@ -356,16 +353,10 @@ impl Step {
     pub(crate) fn signalled(&mut self, at: Timestamp, agent: AgentId, role: &str, signal: &Signal) {
         self.refused = None;
         let signal = signal.cut(KEPT_SIGNAL_CHARS);
-        self.signals.push_back(GivenSignal { at, agent, role: role.to_owned(), signal });
-        if self.signals.len() > KEPT_WARDS {
-            self.signals.pop_front();
-        }
+        self.signals.push(GivenSignal { at, agent, role: role.to_owned(), signal }, KEPT_WARDS);
     }
 
     pub(crate) fn note(&mut self, at: Timestamp, what: NoteKind) {
-        self.notes.push_back(Note { at, what });
-        if self.notes.len() > KEPT_NOTES {
-            self.notes.pop_front();
-        }
+        self.notes.push(Note { at, what }, KEPT_NOTES);
     }
 }

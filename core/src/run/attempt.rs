@@ -9,6 +9,7 @@ use crate::usage::Meter;
 use crate::{AgentId, EventId, Timestamp};
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
@@ -23,7 +24,7 @@ pub struct Attempt {
     /// How many of its calls were taken in.
     pub calls: u64,
     /// The events with the answers to the last calls.
-    pub answers: Vector<(u64, EventId)>,
+    pub answers: VecDeque<(u64, EventId)>,
     /// What the harness of the process can do.
     pub capabilities: Capabilities,
     /// Its conversation began as a copy of another one, and so did its usage.
@@ -115,7 +116,7 @@ impl Attempt {
             last_output: now,
             spooled: 0,
             calls: 0,
-            answers: Vector::new(),
+            answers: VecDeque::new(),
             capabilities: Capabilities::default(),
             copied: false,
             readiness: Readiness::Starting,

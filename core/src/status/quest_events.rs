@@ -32,18 +32,23 @@ pub(crate) struct Happened<'a> {
 /// The build events of one event of the log, as JSON objects. `quest` is the quest before that event, and `knows` says whether an agent
 /// has worked on it before.
 pub(crate) fn made(quest: &Quest, it: &Happened<'_>, event: &StepEvent, knows: impl Fn(AgentId) -> bool) -> Vec<Json> {
-    let Some(step) = quest.step(it.step).filter(|step| step.phase == Phase::Work) else { return Vec::new() };
-    let name = quest.plans.get(it.step).map_or_else(|| it.step.to_string(), |plan| line(&plan.name));
-    let of = Author { it, name };
+    // Most events of a step lead to none, so the step is looked for only by the others.
+    let made = |make: &dyn Fn(&Author<'_>, &Step) -> Vec<Json>| {
+        let Some(step) = quest.step(it.step).filter(|step| step.phase == Phase::Work) else { return Vec::new() };
+        let name = quest.plans.get(it.step).map_or_else(|| it.step.to_string(), |plan| line(&plan.name));
+        make(&Author { it, name }, step)
+    };
     match event {
-        StepEvent::Begun { agent, role } if !knows(*agent) => begun(&of, step, role),
+        StepEvent::Begun { agent, role } if !knows(*agent) => made(&|of, step| begun(of, step, role)),
         StepEvent::SignalGiven { signal: Signal::PartiallyComplete { progress, .. }, .. } => {
-            vec![of.event("context-checkpointed", "", &line(progress), json!({}))]
+            made(&|of, _| vec![of.event("context-checkpointed", "", &line(progress), json!({}))])
         }
-        StepEvent::WardEnded { verdict, .. } => vec![verified(&of, verdict)],
-        StepEvent::Completed { summary } => vec![of.event("chunk-completed", "", &line(summary), json!({}))],
+        StepEvent::WardEnded { verdict, .. } => made(&|of, _| vec![verified(of, verdict)]),
+        StepEvent::Completed { summary } => {
+            made(&|of, _| vec![of.event("chunk-completed", "", &line(summary), json!({}))])
+        }
         StepEvent::Failed { why, .. } => {
-            vec![of.event("chunk-failed", "", &line(why), json!({ "reason": line(why) }))]
+            made(&|of, _| vec![of.event("chunk-failed", "", &line(why), json!({ "reason": line(why) }))])
         }
         StepEvent::Begun { .. }
         | StepEvent::SignalGiven { .. }

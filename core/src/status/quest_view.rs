@@ -371,7 +371,7 @@ fn concerns(world: &World, about: &About, agent: crate::AgentId, id: QuestId) ->
 fn outputs(quest: &Quest) -> Object {
     let mut latest: BTreeMap<&str, (Timestamp, &StepId, &str)> = BTreeMap::new();
     for (id, step) in &quest.steps {
-        for given in &step.signals {
+        for given in step.signals.iter() {
             if let Signal::Complete { summary } = &given.signal
                 && latest.get(given.role.as_str()).is_none_or(|(at, ..)| *at <= given.at)
             {

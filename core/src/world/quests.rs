@@ -5,16 +5,18 @@ mod forks;
 mod order;
 mod steps;
 
-use super::{Due, Impossible, World};
+use super::{Due, Impossible, World, set_member};
 use crate::event::QuestEvent;
 use crate::quest::{
     Chore, GIVEN, Quest, QuestSpec, QuestState, Requirements, Step, StepId, StepPlan, StepProgress, StepState,
     WardSpec, Work, phase,
 };
+use crate::recent_list::RecentList;
 use crate::roles::Phase;
+use crate::run::Run;
 use crate::usage::{Money, Usage};
 use crate::{AgentId, EventId, QuestId, Timestamp};
-use imbl::{OrdMap, OrdSet, Vector};
+use imbl::{OrdMap, OrdSet};
 use std::sync::Arc;
 
 impl World {
@@ -260,9 +262,14 @@ impl World {
     /// Whether something follows for its step from how the run of an agent is now. What follows from its end has to wait for the ends of its
     /// forks, because they work in the same folder.
     pub(super) fn note_run_change(&mut self, agent: AgentId) {
-        self.fork_changed(agent);
         let Some(assignment) = self.assignments.get(&agent).cloned() else { return };
-        if self.run(agent).is_some_and(|run| !run.is_open()) {
+        self.fork_changed(assignment.quest, agent);
+        let run = self.run(agent);
+        let (ended, parked) = (run.is_some_and(|run| !run.is_open()), run.is_some_and(Run::is_parked));
+        if !ended && !parked {
+            return set_member(&mut self.unhandled_run_changes, agent, false);
+        }
+        if ended {
             // The agent has ended, so the deadline for its end does not matter any more.
             self.clear_step_deadline(agent);
             self.stop_forks(assignment.quest, agent);
@@ -270,26 +277,19 @@ impl World {
         let alone = !self.has_open_forks(assignment.quest, agent);
         let quest = self.quests.get(&assignment.quest).filter(|quest| !quest.is_over());
         let step = quest.and_then(|quest| quest.step(&assignment.step));
-        let run = self.run(agent);
-        let (ended, parked) = (run.is_some_and(|run| !run.is_open()), run.is_some_and(|run| run.is_parked()));
-        let stirs = |step: &Step| {
+        let is_to_handle = step.is_some_and(|step| {
             let works = matches!(step.state, StepState::Running(_));
             step.agent() == Some(agent) && ((ended && alone) || (parked && works))
-        };
-        match step.is_some_and(stirs) {
-            true => self.unhandled_run_changes.insert(agent),
-            false => self.unhandled_run_changes.remove(&agent),
-        };
+        });
+        set_member(&mut self.unhandled_run_changes, agent, is_to_handle);
     }
 
     /// Keeps the place of a quest among those of which something follows.
     pub(super) fn note_quest_to_schedule(&mut self, id: QuestId) {
         let Some((quest, quest_spec)) = self.quest(id).zip(self.quest_spec(id)) else { return };
-        let follows = quest.is_done() || quest.can_begin(quest_spec) || self.fork_to_begin(id).is_some();
-        match follows {
-            true => self.quests_to_schedule.insert(id),
-            false => self.quests_to_schedule.remove(&id),
-        };
+        let forks = || !quest.forks.is_empty() && self.fork_to_begin(id).is_some();
+        let follows = quest.is_done() || quest.can_begin(quest_spec) || forks();
+        set_member(&mut self.quests_to_schedule, id, follows);
     }
 
     /// Changes one step, and keeps its place in the queue, in the slots and among the chores. This counts as the last change of the step, and
@@ -302,25 +302,26 @@ impl World {
         step_id: &StepId,
         change: impl FnOnce(&mut Step) -> Result<(), &'static str>,
     ) -> Result<(), Impossible> {
-        let host = self.quest_specs.get(&id).map(|quest_spec| quest_spec.spec.host.clone()).unwrap_or_default();
         let mut agents = [None, None];
         let mut chore = None;
-        self.change_quest(at, ts, id, |quest, _| {
+        self.change_quest(at, ts, id, |quest, quest_spec| {
             let step = quest.step_mut(step_id).ok_or("had no such step")?;
             agents[0] = step.agent();
             change(step)?;
             step.since = ts;
             agents[1] = step.agent();
-            chore = step.chore();
+            let host = || Arc::clone(&quest_spec.spec.host);
+            chore = step.chore().map(|(number, what)| Chore { number, host: host(), what });
             quest.list_step(step_id, at);
             Ok(())
         })?;
-        let key = (id, step_id.clone());
         match chore {
-            Some((number, what)) => self.chores.insert(key, Chore { number, host, what }),
-            None => self.chores.remove(&key),
-        };
-        for agent in agents.into_iter().flatten() {
+            Some(chore) => drop(self.chores.insert((id, step_id.clone()), chore)),
+            None if self.chores.is_empty() => {}
+            None => drop(self.chores.remove(&(id, step_id.clone()))),
+        }
+        let [before, after] = agents;
+        for agent in before.into_iter().chain(after.filter(|_| after != before)) {
             self.clear_step_deadline(agent);
             self.note_run_change(agent);
         }
@@ -343,10 +344,7 @@ impl World {
         change(quest, quest_spec).map_err(impossible)?;
         quest.changed = quest.changed.max(ts);
         quest.version = at;
-        match quest.budget.is_some() && !quest.is_over() {
-            true => self.budgeted_quests.insert(id),
-            false => self.budgeted_quests.remove(&id),
-        };
+        set_member(&mut self.budgeted_quests, id, quest.budget.is_some() && !quest.is_over());
         if quest.is_over() {
             let of_it: Vec<_> = quest.working.iter().map(|step| (id, step.clone())).collect();
             for key in of_it {
@@ -369,15 +367,15 @@ fn new_step(phase: Phase, number: usize, ts: Timestamp) -> Step {
         question: None,
         chores: 0,
         attempts: 0,
-        agents: Vector::new(),
-        wards: Vector::new(),
-        signals: Vector::new(),
+        agents: RecentList::default(),
+        wards: RecentList::default(),
+        signals: RecentList::default(),
         refused: None,
         denied: 0,
         denied_since: 0,
         has_work: false,
         summary: String::new(),
         since: ts,
-        notes: Vector::new(),
+        notes: RecentList::default(),
     }
 }

@@ -3,15 +3,15 @@
 mod messages;
 mod turns;
 
-use super::{Due, Impossible, World};
+use super::{Due, Impossible, World, set_member};
 use crate::agent::Agent;
 use crate::event::RunEvent;
 use crate::harness::Capabilities;
 use crate::outcome::Cause;
 use crate::quest;
 use crate::run::{
-    Attempt, AttemptId, Conversation, DeliveryKind, ForeignSession, HarnessSession, PastRun, Process, Readiness, Run,
-    RunSpec, RunState, StopWhy,
+    Attempt, AttemptId, Conversation, DeliveryKind, DesiredRun, ForeignSession, HarnessSession, PastRun, Process,
+    Readiness, Run, RunSpec, RunState, StopWhy,
 };
 use crate::session::SessionState;
 use crate::usage::{Meter, Metered, Usage};
@@ -23,6 +23,20 @@ use std::sync::Arc;
 const KEPT_ANSWERS: usize = 64;
 /// How many of an agent's past runs are kept at hand. The log has them all.
 const KEPT_RUNS: u32 = 100;
+
+/// What the world keeps beside a run, so that it is found without looking at all runs.
+struct Schedule {
+    deadline: Option<Timestamp>,
+    desired: Option<DesiredRun>,
+    is_starting: bool,
+}
+
+impl Schedule {
+    fn of(run: &Run, conversation: &Conversation) -> Self {
+        let (deadline, desired) = (run.deadline(conversation), run.desired(conversation));
+        Self { deadline, desired, is_starting: run.state == RunState::Starting }
+    }
+}
 
 impl World {
     pub(super) fn apply_run(
@@ -130,13 +144,14 @@ impl World {
             turns: 0,
             spent: Usage::default(),
         };
-        self.runs.insert(agent, Arc::new(requested));
         let conversation = Arc::make_mut(self.conversations.entry(agent).or_default());
         conversation
             .harness_session
             .take_if(|harness_session| harness_session.harness != spec.harness || harness_session.host != spec.host);
         conversation.prepare(at);
-        self.reschedule(agent, None);
+        let schedule = Schedule::of(&requested, conversation);
+        self.runs.insert(agent, Arc::new(requested));
+        self.reschedule(agent, None, schedule);
         // Another daemon may have asked for the end of the session at the same moment.
         let session = self.agent(agent).and_then(Agent::session).and_then(|session| self.session(session));
         if session.is_some_and(|session| session.state != SessionState::Open) {
@@ -444,32 +459,25 @@ impl World {
                 let gone = asked.into_iter().filter(|question| !still_asked.contains(question));
                 let gone = gone.filter(|question| self.questions.contains_key(question));
                 self.questions_to_withdraw.extend(gone);
-                self.reschedule(agent, before);
+                let schedule = Schedule::of(run, conversation);
+                self.reschedule(agent, before, schedule);
             }
         }
     }
 
     /// Puts a run that has changed into its place among the deadlines and among what is wanted. Touches the maps only when
     /// something is different, because readers of the maps compare them by identity.
-    fn reschedule(&mut self, agent: AgentId, before: Option<Timestamp>) {
-        let (run, conversation) = (self.runs.get(&agent), self.conversations.get(&agent));
-        let (after, wanted) = match run.zip(conversation) {
-            Some((run, conversation)) => (run.deadline(conversation), run.desired(conversation)),
-            None => (None, None),
-        };
-        if before != after {
+    fn reschedule(&mut self, agent: AgentId, before: Option<Timestamp>, now: Schedule) {
+        let Schedule { deadline, desired, is_starting } = now;
+        if before != deadline {
             before.and_then(|due| self.deadlines.remove(&(due, Due::Run(agent))));
-            self.deadlines.extend(after.map(|due| (due, Due::Run(agent))));
+            self.deadlines.extend(deadline.map(|due| (due, Due::Run(agent))));
         }
-        let starting = run.is_some_and(|run| run.state == RunState::Starting);
         self.note_run_change(agent);
-        match starting {
-            true => self.starting.insert(agent),
-            false => self.starting.remove(&agent),
-        };
-        if self.desired_runs.get(&agent) != wanted.as_ref() {
-            match wanted {
-                Some(wanted) => self.desired_runs.insert(agent, wanted),
+        set_member(&mut self.starting, agent, is_starting);
+        if self.desired_runs.get(&agent) != desired.as_ref() {
+            match desired {
+                Some(desired) => self.desired_runs.insert(agent, desired),
                 None => self.desired_runs.remove(&agent),
             };
         }

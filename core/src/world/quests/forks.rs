@@ -49,8 +49,7 @@ impl World {
     }
 
     /// The run of a fork has changed, or it has none and never will.
-    pub(super) fn fork_changed(&mut self, agent: AgentId) {
-        let Some(id) = self.assignments.get(&agent).map(|assignment| assignment.quest) else { return };
+    pub(super) fn fork_changed(&mut self, id: QuestId, agent: AgentId) {
         let Some(fork) = self.quests.get(&id).and_then(|quest| quest.forks.get(&agent)) else { return };
         let (before, step_agent) = (fork.state, fork.step_agent);
         let lives = self.agent(agent).is_some_and(|it| matches!(it.lifecycle, Lifecycle::Alive { .. }));

@@ -10,16 +10,19 @@ impl Quest {
     /// Puts a step where it belongs after a change: into the queue, into a slot, or into neither.
     pub(super) fn list_step(&mut self, id: &StepId, at: EventId) {
         let Some(step) = self.steps.get(id) else { return };
-        match matches!(step.state, StepState::Running(_)) {
-            true => self.working.insert(id.clone()),
-            false => self.working.remove(id),
-        };
+        let works = matches!(step.state, StepState::Running(_));
+        match (works, self.working.contains(id)) {
+            (true, false) => drop(self.working.insert(id.clone())),
+            (false, true) => drop(self.working.remove(id)),
+            (true, true) | (false, false) => {}
+        }
         // A new plan may have put something before one that was begun. But a plan that needs consent has begun nothing.
         let free = step.waits_for == 0 || self.unapproved.contains(id);
         let queued = matches!(step.state, StepState::Queued(_)) && free;
-        let place = QueuePosition { fresh: step.attempts == 0, since: at, number: step.number, step: id.clone() };
         match (queued, self.positions.get(id)) {
             (true, None) => {
+                let place =
+                    QueuePosition { fresh: step.attempts == 0, since: at, number: step.number, step: id.clone() };
                 self.positions.insert(id.clone(), place.clone());
                 self.queue.insert(place);
             }

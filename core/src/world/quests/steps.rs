@@ -126,10 +126,7 @@ impl World {
             it.attempts += 1;
             // An agent that continues is the last one again.
             it.agents.retain(|other| other.agent != agent);
-            it.agents.push_back(StepAgent { agent, role: role.clone() });
-            if it.agents.len() > KEPT_AGENTS {
-                it.agents.pop_front();
-            }
+            it.agents.push(StepAgent { agent, role: role.clone() }, KEPT_AGENTS);
             let by = role.clone();
             it.note(
                 ts,
