@@ -13,6 +13,7 @@
 //!
 //! A command whose decision panics fails alone: see [`SubmitError::Failed`].
 
+mod ahead;
 mod committer;
 mod decision;
 mod follower;

@@ -12,7 +12,7 @@ use super::recent::RecentMessages;
 use super::{EngineError, Job, Options, SubmitError, recent_since, snapshot};
 use crate::clock::Clock;
 use crate::store::{Batch, MessageRanges, Snapshot, Store, StoreError};
-use hatchery_core::{Command, EventId, Plan, Record, Refusal, Stream, Timestamp, World, plan};
+use hatchery_core::{Command, EventId, Plan, Record, Refusal, Timestamp, World, plan};
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -118,6 +118,15 @@ impl Committer {
         self.last_commit
     }
 
+    pub fn note_commit(&mut self, size: CommitSize) {
+        self.last_commit = size;
+    }
+
+    /// As of the last durable event.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
     pub fn take_fatal(&mut self) -> Option<EngineError> {
         self.fatal.take()
     }
@@ -159,7 +168,7 @@ impl Committer {
         }
         let started = Instant::now();
         let mut jobs = vec![job];
-        let decision = self.decide(&jobs, false);
+        let decision = self.decide(&self.world, &jobs, false);
         if decision.rows.is_empty() || decision.outcomes.iter().any(Result::is_err) {
             return jobs.pop();
         }
@@ -169,8 +178,7 @@ impl Committer {
                 self.accept(jobs, decision, first)
             }
             Err(EngineError::Store(error @ StoreError::Unknown(_))) => {
-                self.report_trouble(Some(error.to_string()));
-                fail_all(jobs, &SubmitError::Store(Arc::new(error)));
+                self.fail(jobs, error);
                 Ok(())
             }
             // Nothing was written.
@@ -212,7 +220,7 @@ impl Committer {
         let mut pause = FIRST_PAUSE;
         let mut caught_up = false;
         loop {
-            let decision = self.decide(&jobs, tick);
+            let decision = self.decide(&self.world, &jobs, tick);
             if tick {
                 self.note_tick_failure(decision.tick_failure.as_deref());
             }
@@ -247,8 +255,7 @@ impl Committer {
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
                 Err(EngineError::Store(error)) => {
-                    self.report_trouble(Some(error.to_string()));
-                    fail_all(jobs, &SubmitError::Store(Arc::new(error)));
+                    self.fail(jobs, error);
                     // What was due is still due: wait before the full disk is asked again.
                     if tick {
                         self.pause(LONGEST_PAUSE);
@@ -260,9 +267,15 @@ impl Committer {
         }
     }
 
-    fn decide(&self, jobs: &[Job], tick: bool) -> Decision {
+    /// Fails the jobs because of the store.
+    pub fn fail(&self, jobs: Vec<Job>, error: StoreError) {
+        self.report_trouble(Some(error.to_string()));
+        fail_all(jobs, &SubmitError::Store(Arc::new(error)));
+    }
+
+    pub fn decide(&self, world: &World, jobs: &[Job], tick: bool) -> Decision {
         let round = Round {
-            world: &self.world,
+            world,
             step: self.options.step,
             now: self.clock.now(),
             jobs,
@@ -276,10 +289,9 @@ impl Committer {
     /// Makes a decision durable.
     fn append(&mut self, decision: &Decision) -> Result<Appended, EngineError> {
         let seen = self.world.head();
-        let reads: Vec<String> = decision.reads.iter().map(Stream::to_string).collect();
+        let reads = decision.reads_by_name();
         // For a single writer, the streams that a decision read are not recorded: any event of another writer is a conflict.
-        let refers = |record: &Record| record.event.refers_to().is_some_and(|id| id > seen);
-        let fixed = !self.store.is_shared() || decision.records.iter().any(refers);
+        let fixed = !self.store.is_shared() || decision.is_fixed(seen);
         self.shared.asked_at(Some(Instant::now()));
         let appended = self.store.append(Batch { seen, reads: &reads, rows: &decision.rows, fixed });
         self.shared.asked_at(None);
@@ -300,7 +312,7 @@ impl Committer {
     }
 
     /// The events are durable, so they may be seen now.
-    fn accept(&mut self, jobs: Vec<Job>, mut decision: Decision, first: EventId) -> Result<(), EngineError> {
+    pub fn accept(&mut self, jobs: Vec<Job>, mut decision: Decision, first: EventId) -> Result<(), EngineError> {
         let expected = self.world.head().next();
         if first == expected {
             self.world = std::mem::take(&mut decision.world);
@@ -329,7 +341,6 @@ impl Committer {
         for (at, outcome) in served.into_iter().rev() {
             answer_outcome(self.mail_waiters.remove(at), outcome, &mut taken);
         }
-        self.mail_waiters.retain(|job| !job.reply.is_closed());
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             match outcome {
                 Err(NotDone::Refused(Refusal::NoMail(_))) if job.until.is_some_and(|until| until > Instant::now()) => {
@@ -340,9 +351,11 @@ impl Committer {
         }
     }
 
-    /// Tells the commands that have waited for mail long enough that there is none.
+    /// Tells the commands that have waited for mail long enough that there is none. Not while a decision is on its way to the store,
+    /// because the decision knows the waiting commands by their positions.
     pub fn dismiss_overdue(&mut self) {
         let now = Instant::now();
+        self.mail_waiters.retain(|job| !job.reply.is_closed());
         for job in self.mail_waiters.extract_if(.., |job| job.until.is_none_or(|until| until <= now)) {
             let nothing = match &job.command {
                 Command::TakeMail { to, .. } => SubmitError::Refused(Refusal::NoMail(*to)),
@@ -452,7 +465,7 @@ impl Committer {
         }
     }
 
-    fn report_trouble(&self, trouble: Option<String>) {
+    pub fn report_trouble(&self, trouble: Option<String>) {
         self.shared.trouble.send_if_modified(|shown| {
             let changed = *shown != trouble;
             match &trouble {

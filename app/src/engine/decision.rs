@@ -7,7 +7,7 @@
 use super::{Job, StepFn};
 use crate::store::Row;
 use hatchery_core::event::{AgentEvent, MailEvent};
-use hatchery_core::{Command, Event, Record, Refusal, Stream, Timestamp, World, rests_on};
+use hatchery_core::{Command, Event, EventId, Record, Refusal, Stream, Timestamp, World, rests_on};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -148,6 +148,17 @@ impl Decision {
     /// Nothing to write and no caller to answer.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.outcomes.is_empty() && self.served.is_empty()
+    }
+
+    /// The streams that the decisions rest on, as the store names them.
+    pub fn reads_by_name(&self) -> Vec<String> {
+        self.reads.iter().map(Stream::to_string).collect()
+    }
+
+    /// Whether an event refers to another one that is not in the log yet, the last of which is `seen`. Then the rows cannot be
+    /// renumbered.
+    pub fn is_fixed(&self, seen: EventId) -> bool {
+        self.records.iter().any(|record| record.event.refers_to().is_some_and(|id| id > seen))
     }
 
     fn take(&mut self, round: &Round<'_>, command: &Command) -> Result<Range<usize>, Refusal> {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 
 /// Commands decided and appended together: the whole inbox, because a second commit costs more than a longer one.
-const BATCH: usize = INBOX;
+pub(super) const BATCH: usize = INBOX;
 /// The part of a commit's time, and the longest time, that the next commit waits for the senders that were just answered.
 const GATHER_PART: u32 = 4;
 const LONGEST_GATHER: Duration = Duration::from_millis(5);
@@ -57,7 +57,11 @@ impl EngineThread {
             match self.next_wake(&mut waiting)? {
                 EngineWake::Jobs => {
                     self.gather(&mut waiting);
-                    self.commit(std::mem::take(&mut waiting))?;
+                    let jobs = std::mem::take(&mut waiting);
+                    match self.shared.store.is_shared() && jobs.len() > 1 {
+                        true => self.commit_ahead(jobs)?,
+                        false => self.commit(jobs)?,
+                    }
                 }
                 EngineWake::Due => self.committer().tick()?,
                 EngineWake::Foreign => {
@@ -80,11 +84,11 @@ impl EngineThread {
     }
 
     /// A sender that panicked while it committed may have left half a commit: the engine ends, as if its thread had panicked.
-    fn committer(&self) -> MutexGuard<'_, Committer> {
+    pub(super) fn committer(&self) -> MutexGuard<'_, Committer> {
         self.committer.lock().expect("no commit panics")
     }
 
-    fn commit(&self, jobs: Vec<Job>) -> Result<(), EngineError> {
+    pub(super) fn commit(&self, jobs: Vec<Job>) -> Result<(), EngineError> {
         let count = jobs.len();
         let committed = self.committer().commit_jobs(jobs);
         self.shared.queued.fetch_sub(count, Ordering::Release);

@@ -7,7 +7,8 @@ use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::engine::{Engine, Options, SubmitError};
 use hatchery::http::ApiError;
 use hatchery_core::agent::Birth;
-use hatchery_core::{Address, AgentId, Command, EventId, MessageKind, Record, Refusal, Timestamp, World, step};
+use hatchery_core::event::MessageEvent;
+use hatchery_core::{Address, AgentId, Command, Event, EventId, MessageKind, Record, Refusal, Timestamp, World, step};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -171,4 +172,113 @@ fn a_shared_store_is_written_by_the_engine_alone() {
 #[test]
 fn a_slow_disk_holds_up_no_senders_thread() {
     assert_eq!(by_the_engine(&Place::sqlite(), Duration::from_millis(20)), 4);
+}
+
+/// Many senders, so that the engine decides ahead, and another writer that comes in between again and again. Everything that was
+/// acknowledged is in the log once, at the place that was named.
+#[test]
+fn many_senders_and_another_writer_share_a_store() {
+    const SENDERS: usize = 48;
+    const MESSAGES: usize = 12;
+    let place = Place::postgres();
+    let engines = [(); 2]
+        .map(|()| Engine::start(place.open(), Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap());
+    let root = new_agent_id();
+    runtime().block_on(engines[0].handle.submit(Command::FoundRegistry { agent: root, name: None })).unwrap();
+    let sender = |number: usize| {
+        // One in eight speaks through the other engine.
+        let handle = engines[usize::from(number.is_multiple_of(8))].handle.clone();
+        runtime().spawn(async move {
+            let mut said = Vec::new();
+            for message in 0..MESSAGES {
+                let content = format!("{number}:{message}");
+                let records = handle.submit(say(root, &content)).await.unwrap();
+                said.push((records[0].id, content));
+            }
+            said
+        })
+    };
+    let senders: Vec<_> = (0..SENDERS).map(sender).collect();
+    let mut said: Vec<(EventId, String)> = runtime().block_on(async {
+        let mut said = Vec::new();
+        for sender in senders {
+            said.extend(sender.await.unwrap());
+        }
+        said
+    });
+    said.sort();
+    assert_eq!(messages(&place), said);
+    assert_eq!(place.open().check().unwrap(), Vec::<String>::new());
+    for engine in engines {
+        engine.handle.stop();
+        engine.join().unwrap();
+    }
+}
+
+/// Readers that wait for mail while many others send: the readers are known by their positions in a list, and a decision that was made
+/// ahead must not answer another reader.
+#[test]
+fn mail_reaches_its_reader_among_many_senders() {
+    const READERS: usize = 16;
+    const SENDERS: usize = 32;
+    let place = Place::postgres();
+    let engine = Engine::start(place.open(), Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap();
+    let handle = &engine.handle;
+    let root = new_agent_id();
+    runtime().block_on(handle.submit(Command::FoundRegistry { agent: root, name: None })).unwrap();
+    let readers: Vec<AgentId> = (0..READERS).map(|_| new_agent_id()).collect();
+    for reader in &readers {
+        let fork = Command::Fork { parent: root, at: None, birth: Birth::of(*reader) };
+        runtime().block_on(handle.submit(fork)).unwrap();
+    }
+    let noise = |number: usize| {
+        let handle = handle.clone();
+        runtime().spawn(async move {
+            for message in 0..20 {
+                handle.submit(say(root, &format!("{number}:{message}"))).await.unwrap();
+            }
+        })
+    };
+    let noise: Vec<_> = (0..SENDERS).map(noise).collect();
+    let read = |reader: AgentId| {
+        let handle = handle.clone();
+        runtime().spawn(async move {
+            for letter in 0..5 {
+                let take = Command::TakeMail { to: Address::Agent(reader), from: None };
+                // The wait that is given up must not be answered in place of the next one.
+                let impatient = handle.submit_within(take.clone(), Duration::from_secs(60));
+                drop(tokio::time::timeout(Duration::from_micros(100), impatient).await);
+                let body = format!("{reader} {letter}");
+                let send = Command::SendMail { from: Address::Human, to: Address::Agent(reader), body: body.clone() };
+                let (sent, taken) =
+                    tokio::join!(handle.submit(send), handle.submit_within(take, Duration::from_secs(60)));
+                sent.unwrap();
+                match taken.unwrap().as_slice() {
+                    [record] => assert_eq!(record.event.stream().to_string(), format!("mail:{reader}")),
+                    other => panic!("{other:?}"),
+                }
+            }
+        })
+    };
+    let readers: Vec<_> = readers.into_iter().map(read).collect();
+    runtime().block_on(async {
+        for task in noise.into_iter().chain(readers) {
+            task.await.unwrap();
+        }
+    });
+    handle.stop();
+    engine.join().unwrap();
+}
+
+/// All messages of the log, in order.
+fn messages(place: &Place) -> Vec<(EventId, String)> {
+    let mut there = Vec::new();
+    let mut note = |id, body: &str| {
+        if let Event::Message(MessageEvent::Added { content, .. }) = Record::read(id, body).unwrap().event {
+            there.push((id, content));
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    place.open().read_after(EventId::START, usize::MAX, &mut note).unwrap();
+    there
 }
