@@ -105,6 +105,13 @@ struct Job {
     reply: oneshot::Sender<Result<Vec<Record>, SubmitError>>,
 }
 
+impl Job {
+    /// Whether it waits for mail and its caller has left. Mail that it takes would be lost.
+    fn was_given_up(&self) -> bool {
+        self.until.is_some() && self.reply.is_closed()
+    }
+}
+
 /// A running engine. It ends with its thread: see [`Engine::join`].
 #[derive(Debug)]
 pub struct Engine {

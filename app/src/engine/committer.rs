@@ -529,6 +529,7 @@ fn answer_outcome(job: Job, outcome: CommandOutcome, taken: impl FnOnce(Range<us
     let result = match outcome {
         Ok(part) => Ok(taken(part)),
         Err(NotDone::Refused(refusal)) => Err(SubmitError::Refused(refusal)),
+        Err(NotDone::GivenUp) => return,
         Err(NotDone::Failed(cause)) => {
             let command = command_name(&job.command);
             tracing::error!(

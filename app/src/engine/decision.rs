@@ -51,6 +51,8 @@ pub(super) type CommandOutcome = Result<Range<usize>, NotDone>;
 #[derive(Debug)]
 pub(super) enum NotDone {
     Refused(Refusal),
+    /// It was to take mail, and its caller has left.
+    GivenUp,
     /// Deciding it panicked. The words are for the daemon's log.
     Failed(String),
 }
@@ -97,7 +99,10 @@ impl Round<'_> {
                 Ok(taken.map_err(NotDone::Refused))
             };
         for (at, job) in self.jobs.iter().enumerate() {
-            let outcome = take(&mut decision, CommandSource::Job(at), &job.command)?;
+            let outcome = match job.was_given_up() {
+                true => Err(NotDone::GivenUp),
+                false => take(&mut decision, CommandSource::Job(at), &job.command)?,
+            };
             decision.outcomes.push(outcome);
         }
         if self.tick {
@@ -105,12 +110,13 @@ impl Round<'_> {
                 Ok(_) => None,
                 Err(NotDone::Refused(refusal)) => Some(format!("the passing of time was refused: {refusal}")),
                 Err(NotDone::Failed(message)) => Some(message),
+                Err(NotDone::GivenUp) => None,
             };
         }
         if self.tick || decision.records.iter().any(|record| ends_a_wait(&record.event)) {
             // Mail and the command that waits for it meet in the same append, so the wait costs no second one. The longest
             // wait comes first, then the jobs of this round, which may have asked before the mail was sent.
-            for (at, job) in self.mail_waiters.iter().enumerate().filter(|(_, job)| !job.reply.is_closed()) {
+            for (at, job) in self.mail_waiters.iter().enumerate().filter(|(_, job)| !job.was_given_up()) {
                 match take(&mut decision, CommandSource::MailWaiter(at), &job.command)? {
                     Err(not_done) if not_done.is_no_mail() => {}
                     outcome => decision.served.push((at, outcome)),
@@ -190,4 +196,32 @@ pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a panic without a message")
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hatchery_core::Address;
+    use hatchery_core::{AgentId, step};
+    use std::time::{Duration, Instant};
+    use tokio::sync::oneshot;
+
+    #[test]
+    fn a_caller_that_has_left_takes_no_mail_that_is_sent_in_the_same_round() {
+        let (now, reader) = (Timestamp(0), AgentId::from_bytes([7; 16]));
+        let mut world = World::default();
+        step(&mut world, &Command::FoundRegistry { agent: reader, name: None }, now).unwrap();
+        let to = Address::Agent(reader);
+        let (reply, answer) = oneshot::channel();
+        drop(answer);
+        let until = Some(Instant::now() + Duration::from_secs(60));
+        let given_up = Job { command: Command::TakeMail { to, from: None }, until, reply };
+        let (reply, _answer) = oneshot::channel();
+        let command = Command::SendMail { from: Address::Human, to, body: "for the next one".into() };
+        let jobs = [given_up, Job { command, until: None, reply }];
+        let round = Round { world: &world, step, now, jobs: &jobs, mail_waiters: &[], tick: false, tracks_reads: true };
+        let mut decision = round.decide();
+        assert!(matches!(decision.outcomes[0], Err(NotDone::GivenUp)));
+        step(&mut decision.world, &Command::TakeMail { to, from: None }, now).unwrap();
+    }
 }
