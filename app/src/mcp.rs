@@ -319,7 +319,7 @@ impl Server {
             Some(run_tools) => run_tools.call(Call::Register { identity }).await?,
             None => return Err(ToolError("only an agent in a seat can call this tool".into())),
         };
-        let next = Some("say hello in your own words, and wait for messages");
+        let next = Some("say hello in your own words, and end your turn; messages start a new turn");
         Ok(ToolAnswer { text: format!("you are {name}"), data: json!({ "name": name }), next })
     }
 

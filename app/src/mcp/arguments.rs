@@ -250,8 +250,8 @@ pub struct Observable {
     pub description: String,
 }
 
-/// Set the steps of the quest: all of them, in one call. Steps that are complete or in progress stay unchanged, whether you list them or
-/// not.
+/// Set the steps of the quest: all of them, in one call. Steps that have started stay unchanged, whether you list them or not. The only
+/// exception is the step for which another agent asked you: your plan replaces or deletes this step.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSteps {

@@ -70,7 +70,7 @@ fn why(text: &mut String, brief: &Brief) {
             part(text, "conflicts", &files.join("\n"));
         }
         Brief::FollowUp { from, reason, context } => {
-            text.push_str(&format!("The {from} of this step needs your work before it can continue.\n\n"));
+            text.push_str(&format!("The {from} of this step asked for you. The tag `reason` says what to do. The tag `context`, if there is one, says more.\n\n"));
             part(text, "reason", reason);
             part(text, "context", context);
         }
