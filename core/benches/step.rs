@@ -10,6 +10,9 @@
 //! valgrind --tool=callgrind --toggle-collect='*measured_step*' --callgrind-out-file=/dev/null PROGRAM shared
 //! ```
 
+// The core gets time as an argument; a benchmark measures it.
+#![allow(clippy::disallowed_methods)]
+
 use hatchery_core::harness::Capabilities;
 use hatchery_core::output::Output;
 use hatchery_core::quest::{Isolation, QuestSpec, Signal, Start, StepId, StepPlan, StepState, Work};
