@@ -1,7 +1,7 @@
 //! The conversation with one agent: the events of a window of the log, as the blocks that are shown. Pure.
 
 use super::tool::{Denied, SubagentLine, Tool, ToolOutcome};
-use super::window::{Part, Window};
+use super::window::{Ancestor, Part, Window};
 use hatchery_core::ask::About;
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::history::TURN_INTERRUPTED;
@@ -51,7 +51,7 @@ pub struct Conversation {
     pub inherited: Option<Inherited>,
 }
 
-/// The part of a history that an agent has from another one.
+/// The part of a history that an agent has from the one that it was forked from, and from those before it.
 #[derive(Clone, Debug)]
 pub struct Inherited {
     pub from: AgentId,
@@ -61,6 +61,35 @@ pub struct Inherited {
     /// When the agent was forked.
     pub forked: Timestamp,
     pub blocks: Vec<Block>,
+    /// Who said it, the oldest first, and up to which event.
+    speakers: Vec<(AgentId, EventId)>,
+}
+
+impl Inherited {
+    /// None if there is nothing.
+    pub fn of(
+        from: AgentId,
+        forked: Timestamp,
+        count: Option<usize>,
+        ancestors: &[Ancestor],
+        has_seat: impl Fn(AgentId) -> bool,
+    ) -> Option<Self> {
+        let (last, before) = ancestors.split_last()?;
+        let mut all = Vec::new();
+        for (ancestor, next) in before.iter().zip(&ancestors[1..]) {
+            all.extend(blocks(ancestor.agent, has_seat(ancestor.agent), &ancestor.records));
+            let text = format!("{{agent:{}}} was forked from {{agent:{}}} at {{time}}", next.agent, ancestor.agent);
+            all.push(Block { id: ancestor.upto.next(), at: ancestor.forked, kind: Kind::Across { text } });
+        }
+        all.extend(blocks(last.agent, has_seat(last.agent), &last.records));
+        let speakers = ancestors.iter().map(|ancestor| (ancestor.agent, ancestor.upto)).collect();
+        Some(Self { from, count, upto: last.upto, forked, blocks: all, speakers })
+    }
+
+    /// Who said what is inherited: nobody if an event is later than that.
+    pub fn speaker(&self, event: EventId) -> Option<AgentId> {
+        self.speakers.iter().find(|(_, upto)| event <= *upto).map(|(agent, _)| *agent)
+    }
 }
 
 /// One thing in a conversation, named by its first event.

@@ -2,7 +2,7 @@
 //! message. A daemon that goes away is looked for again, and the log is read on from the last event.
 
 use super::update::{Effect, Failed, Msg};
-use super::window::{Part, Window};
+use super::window::{Ancestor, Part, Window};
 use crate::cli::{EventStream, read_record};
 use crate::client::paths::{agent_path, quest_path};
 use crate::client::{Client, Failure};
@@ -11,7 +11,8 @@ use crate::http::{AgentList, AgentView, Overview, Trouble};
 use crate::project::Project;
 use crate::quest_document::QuestDocument;
 use crate::report::{Code, Report};
-use hatchery_core::{AgentId, EventId, Record, Timestamp};
+use hatchery_core::event::MessageEvent;
+use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, Timestamp};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ const WHOLE_PAGE: u32 = 1_000;
 /// The most events of a whole conversation. They are laid out at once, so that more would keep the keys waiting.
 const MAX_WHOLE: usize = 50_000;
 /// The events that a conversation shows something of.
+/// A fork of a fork of a fork has something from so many agents at most.
+const MAX_ANCESTORS: usize = 32;
 const SHOWN: &str = "message_added,message_heard,output_noted,permission_decided,run_spawned,run_crashed,run_parked,run_silent,budget_reached,run_ended,\
     question_asked,question_answered,question_withdrawn,agent_killed,agent_renamed,agent_slept,agent_woken,mail_sent";
 /// How many messages that wait to be taken in.
@@ -215,7 +218,7 @@ impl Feed {
                 Some(Msg::Whole { agent, what, result })
             }
             Effect::LoadInherited { agent, from, upto, forked, count } => {
-                self.inherited(agent, from, upto, forked, count).await
+                Some(self.inherited(agent, from, upto, forked, count).await.unwrap_or(Msg::NotInherited(agent)))
             }
             Effect::Get { tag, path } => {
                 let result = self.get::<Value>(&path).await;
@@ -332,23 +335,44 @@ impl Feed {
         &self,
         agent: AgentId,
         from: AgentId,
-        upto: EventId,
+        upto: Option<EventId>,
         forked: Timestamp,
         count: bool,
-    ) -> Option<Msg> {
-        let before = format!("before={}", upto.0 + 1);
-        let Ok(Page { records, .. }) = self.page(from, &before, WINDOW).await else {
-            return Some(Msg::NotInherited(agent));
-        };
-        let counted = match count {
-            true => {
+    ) -> Result<Msg, Failed> {
+        let mut ancestors: Vec<Ancestor> = Vec::new();
+        let mut next = Some((from, upto, forked));
+        while let Some((of, upto, forked)) = next.filter(|_| ancestors.len() < MAX_ANCESTORS) {
+            let view: AgentView = self.get(&agent_path(&of.to_string(), "")).await?;
+            // The first agent says nothing, and everybody descends from it.
+            if view.parent.is_none() {
+                break;
+            }
+            let limit = |point: Option<EventId>| point.map(|point| upto.map_or(point, |upto| point.min(upto)));
+            next = view.forked_from.map(|before| (before, limit(view.fork_point), view.created));
+            let Some(upto) = upto else { continue };
+            let Page { records, more, .. } = self.page(of, &format!("before={}", upto.0 + 1), WINDOW).await?;
+            let is_clear = |record: &Record| {
+                matches!(record.event, Event::Message(MessageEvent::Added { kind: MessageKind::Clear, .. }))
+            };
+            // What was said before these is read by those who go there.
+            if more || records.iter().any(is_clear) {
+                next = None;
+            }
+            if !records.is_empty() {
+                ancestors.push(Ancestor { agent: of, upto, forked, records });
+            }
+        }
+        let last = ancestors.first().map(|ancestor| ancestor.upto).filter(|_| count);
+        let count = match last {
+            Some(upto) => {
                 let path = agent_path(&from.to_string(), &format!("/history?before={}&limit=1", upto.0 + 1));
                 let history: Option<Value> = self.get(&path).await.ok();
                 history.and_then(|it| it["earlier"].as_u64()).and_then(|earlier| usize::try_from(earlier + 1).ok())
             }
             false => None,
         };
-        Some(Msg::Inherited { agent, from, upto, forked, count: counted, records })
+        ancestors.reverse();
+        Ok(Msg::Inherited { agent, from, forked, count, ancestors })
     }
 }
 

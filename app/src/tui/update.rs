@@ -9,7 +9,7 @@ pub use effect::{Attach, Attached, Effect};
 pub use message::{Failed, Msg, Tag, words};
 
 use super::act;
-use super::conversation::{Block, Inherited, blocks};
+use super::conversation::Inherited;
 use super::field::Field;
 use super::keys;
 use super::model::{Link, Model, ScrollPosition};
@@ -82,10 +82,10 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::Inherited { agent, from, upto, forked, count, records } => {
+        Msg::Inherited { agent, from, forked, count, ancestors } => {
             if let Some(talk) = model.talks.get_mut(&agent) {
-                let blocks: Vec<Block> = blocks(from, model.roster.has_seat(from), &records);
-                (talk.inherited, talk.inheriting) = (Some(Inherited { from, count, upto, forked, blocks }), false);
+                // Where there is nothing, it need not be asked for again.
+                talk.inherited = Inherited::of(from, forked, count, &ancestors, |it| model.roster.has_seat(it));
             }
             Vec::new()
         }

@@ -1,7 +1,7 @@
 //! Which part of the log a conversation is read from, and what was read. A conversation is one piece of the log without gaps; it need not
 //! reach to the end.
 
-use hatchery_core::{EventId, Record};
+use hatchery_core::{AgentId, EventId, Record, Timestamp};
 
 /// The part that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,17 @@ pub struct Window {
     pub to: EventId,
     /// There is something after it.
     pub later: bool,
+}
+
+/// The end of what was said in one agent before another one was forked from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ancestor {
+    pub agent: AgentId,
+    /// The last message of it that was inherited.
+    pub upto: EventId,
+    /// When the next one was forked from it.
+    pub forked: Timestamp,
+    pub records: Vec<Record>,
 }
 
 /// What the whole of a conversation is wanted for.

@@ -93,6 +93,26 @@ fn a_fork_is_entered_and_the_draft_stays_behind() {
     assert!(screen.contains("❯ /frok"), "{screen}");
 }
 
+/// Its parent has said nothing of its own.
+#[test]
+fn a_fork_of_a_fork_shows_what_its_grandparent_said() {
+    let workshop = Workshop::open();
+    let weaver = named(&workshop, "weaver", &[json!({ "text": "Two places fit." })]);
+    workshop.wait("its words", |event| event["content"] == "Two places fit.");
+    let door = workshop.door();
+    let child = door.fork(json!({ "parent": weaver, "name": "child" })).id();
+    assert_eq!(door.fork(json!({ "parent": child, "name": "grandchild" })).status, 201);
+    let test = "a_fork_of_a_fork_shows_what_its_grandparent_said";
+    let Some(terminal) = Terminal::of_command(&workshop.grounds, "tui grandchild", test) else { return };
+    let screen = terminal.see("inherited from child");
+    assert!(!screen.contains("Two places fit."), "it is folded: {screen}");
+    terminal.keys(&["Escape"]);
+    terminal.see("You browse");
+    terminal.keys(&["g", "g", "Enter"]);
+    let screen = terminal.see("Two places fit.");
+    assert!(screen.contains("╎ weaver"), "{screen}");
+}
+
 #[test]
 fn a_kill_shows_what_it_would_do_and_asks() {
     let workshop = Workshop::open();

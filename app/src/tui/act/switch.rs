@@ -56,12 +56,12 @@ pub fn load(model: &mut Model, agent: AgentId) -> Vec<Effect> {
     if talk.inherited.is_none()
         && !talk.inheriting
         && let Some(view) = model.roster.agents.get(&agent).map(|it| &it.view)
-        && let (Some(from), Some(upto)) = (view.forked_from, view.fork_point)
+        && let Some(from) = view.forked_from
         && model.roster.root() != Some(from)
     {
         talk.inheriting = true;
-        let few = model.roster.agents.get(&from).is_none_or(|it| it.view.messages < 50_000);
-        effects.push(Effect::LoadInherited { agent, from, upto, forked: view.created, count: few });
+        let count = model.roster.agents.get(&from).is_none_or(|it| it.view.messages < 50_000);
+        effects.push(Effect::LoadInherited { agent, from, upto: view.fork_point, forked: view.created, count });
     }
     effects
 }

@@ -142,9 +142,8 @@ impl Flow<'_> {
 
     /// Which agent said a block: its own, or the one that it was inherited from.
     pub(super) fn speaker(&self, block: &Block) -> hatchery_core::AgentId {
-        let inherited =
-            self.talk.inherited.as_ref().filter(|it| block.id <= it.upto && it.blocks.iter().any(|b| b.id == block.id));
-        inherited.map_or(self.talk.agent, |it| it.from)
+        let inherited = self.talk.inherited.as_ref().and_then(|it| it.speaker(block.id));
+        inherited.unwrap_or(self.talk.agent)
     }
 
     pub(super) fn is_assigned(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::live_text::LivePiece;
 use crate::tui::flow::Flow;
 use crate::tui::model::Model;
 use crate::tui::update::{Failed, Msg, Tag, update};
-use crate::tui::window::{Part, Window};
+use crate::tui::window::{Ancestor, Part, Window};
 use crossterm::event::KeyCode;
 use hatchery_core::event::{AgentEvent, MailEvent, QuestionEvent};
 use hatchery_core::partial::PartialKind;
@@ -68,7 +68,8 @@ fn arrive(model: &mut Model, number: u64, (kind, whose, text): (u8, u8, String))
         }
         15 => {
             let records = vec![said(3, "root", MessageKind::Assistant, &text)];
-            Msg::Inherited { agent: id(of), from: id("root"), upto: EventId(3), forked: NOW, count: Some(1), records }
+            let ancestors = vec![Ancestor { agent: id("root"), upto: EventId(3), forked: NOW, records }];
+            Msg::Inherited { agent: id(of), from: id("root"), forked: NOW, count: Some(1), ancestors }
         }
         16 => {
             let what = AgentEvent::Killed { by: None, remark: Some(text) };

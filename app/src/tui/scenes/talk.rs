@@ -1,10 +1,10 @@
 //! What was said in the design's screens, as events of the log.
 
 use super::project::{NOW, at, attempt, id, parcel_api};
-use crate::tui::conversation::{Conversation, Inherited, blocks};
+use crate::tui::conversation::{Conversation, Inherited};
 use crate::tui::field::Field;
 use crate::tui::model::{Model, Purpose};
-use crate::tui::window::{Part, Window};
+use crate::tui::window::{Ancestor, Part, Window};
 use hatchery_core::event::{MessageEvent, RunEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::{Cause, Exit};
@@ -177,15 +177,10 @@ pub(super) fn inherit(model: &mut Model, begin: &str, forked: &str, brief: bool)
         events.clear();
     }
     events.push(message(46_342, at("13:29"), "9fA2", MessageKind::Assistant, &text));
-    let inherited = Inherited {
-        from: id("9fA2"),
-        count: Some(12),
-        upto: EventId(46_342),
-        forked: at(forked),
-        blocks: blocks(id("9fA2"), false, &events),
-    };
+    let ancestor = Ancestor { agent: id("9fA2"), upto: EventId(46_342), forked: at(forked), records: events };
+    let inherited = Inherited::of(id("9fA2"), at(forked), Some(12), &[ancestor], |_| false);
     if let Some(talk) = model.talks.get_mut(&id(begin)) {
-        talk.inherited = Some(inherited);
+        talk.inherited = inherited;
     }
 }
 

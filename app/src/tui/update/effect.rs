@@ -17,10 +17,12 @@ pub enum Effect {
         agent: AgentId,
         what: Whole,
     },
+    /// Reads the end of what an agent has from the one that it was forked from, and from those before it.
     LoadInherited {
         agent: AgentId,
         from: AgentId,
-        upto: EventId,
+        /// The last message that it has of it. None if there was none yet.
+        upto: Option<EventId>,
         forked: Timestamp,
         count: bool,
     },

@@ -5,7 +5,7 @@ use crate::http::{AgentView, Overview};
 use crate::live_text::LivePiece;
 use crate::quest_document::QuestDocument;
 use crate::tui::field::Field;
-use crate::tui::window::{Part, Whole, Window};
+use crate::tui::window::{Ancestor, Part, Whole, Window};
 use crossterm::event::{KeyEvent, MouseEvent};
 use hatchery_core::{AgentId, EventId, Record, Timestamp};
 use serde_json::Value;
@@ -47,10 +47,9 @@ pub enum Msg {
     Inherited {
         agent: AgentId,
         from: AgentId,
-        upto: EventId,
         forked: Timestamp,
         count: Option<usize>,
-        records: Vec<Record>,
+        ancestors: Vec<Ancestor>,
     },
     /// What is wrong with the store, or nothing any more.
     Trouble(Option<String>),
