@@ -158,20 +158,16 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
             vec![Effect::Post { tag: Tag::Adopted { text: text.to_owned() }, path: "/api/adopt".into(), body }]
         }
         "summon" => {
-            let seat: u64 = rest.parse().map_err(|_| "/summon needs the number of a seat.".to_owned())?;
-            vec![Effect::Post {
-                tag: done(&format!("Seat {seat} is summoned.")),
-                path: "/api/agents/summon".into(),
-                body: json!({ "seats": [seat] }),
-            }]
+            let seats = seats(rest).ok_or("/summon needs numbers of seats, or nothing for all.")?;
+            let body = json!({ "seats": (!seats.is_empty()).then_some(seats) });
+            vec![Effect::Post { tag: done("The seats are being filled."), path: "/api/agents/summon".into(), body }]
         }
-        "wake" => match rest.parse::<u64>() {
-            Ok(seat) => vec![Effect::Post {
-                tag: done(&format!("Seat {seat} is woken.")),
-                path: "/api/agents/wake".into(),
-                body: json!({ "seats": [seat] }),
-            }],
-            Err(_) => {
+        "wake" => match seats(rest).filter(|seats| !seats.is_empty()) {
+            Some(seats) => {
+                let body = json!({ "seats": seats });
+                vec![Effect::Post { tag: done("The seats are being filled."), path: "/api/agents/wake".into(), body }]
+            }
+            None => {
                 let who = one_agent(model, rest)?;
                 act::post_about(model, who, "/wake", json!({}), "{} is awake.", text)
             }
@@ -292,6 +288,11 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
             vec![Effect::Mouse(model.mouse)]
         }
         "exit" | "quit" => {
+/// The numbers of seats.
+fn seats(words: &str) -> Option<Vec<u64>> {
+    words.split_whitespace().map(|seat| seat.parse().ok()).collect()
+}
+
             model.quit = true;
             Vec::new()
         }

@@ -89,8 +89,8 @@ pub enum SheetAct {
     ShowEvent(EventId),
     ShowFile(String),
     Go(AgentId),
-    Summon(u64),
-    Wake(u64),
+    /// Writes a command on the bottom line, where Enter carries it out.
+    Propose(String),
     /// A text that was read already.
     Read {
         title: String,

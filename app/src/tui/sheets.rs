@@ -6,9 +6,10 @@ use super::panel::{Sheet, SheetAct, SheetKind, SheetRow, Side};
 use super::roster::dollars;
 use super::text;
 use super::words::counted;
-use crate::http::{MailThreads, SeenState, UsageView, WhyView};
+use crate::http::{MailThreads, SeatList, SeenState, UsageView, WhyView};
 use crate::worktree::Changes;
-use hatchery_core::{Address, EventId, Timestamp};
+use hatchery_core::seat::{Button, Position, SeatState};
+use hatchery_core::{Address, AgentId, EventId, Timestamp};
 use serde_json::Value;
 
 /// Puts an answer into the open list.
@@ -211,26 +212,46 @@ fn cost(model: &Model, value: &Value) -> (String, Vec<SheetRow>) {
     (format!("{} in all, {} today", dollars(usage.total.cost), dollars(model.roster.today.cost)), rows)
 }
 
-/// The nine seats. Those that are not listed were never filled.
+/// The nine seats, and the one button that there is for all of them.
 fn seats(value: &Value) -> (String, Vec<SheetRow>) {
-    const SEATS: u64 = 9;
-    let known = value["seats"].as_array().cloned().unwrap_or_default();
-    let row = |number: u64| {
-        let seat = known.iter().find(|seat| seat["gridPosition"].as_u64() == Some(number));
-        let word = |field: &str| seat.and_then(|seat| seat[field].as_str()).map(str::to_owned);
-        let status = word("status").unwrap_or_else(|| "empty".to_owned());
-        let agent = word("agent").and_then(|agent| agent.parse().ok());
-        let (act, does) = match (status.as_str(), agent) {
-            ("empty" | "expired", _) => (Some(SheetAct::Summon(number)), "SUMMON"),
-            ("sleeping", _) => (Some(SheetAct::Wake(number)), "WAKE"),
-            (_, Some(agent)) => (Some(SheetAct::Go(agent)), ""),
-            (_, None) => (None, ""),
+    let Ok(list) = serde_json::from_value::<SeatList>(value.clone()) else { return unreadable() };
+    let go = |agent: Option<AgentId>| agent.map(SheetAct::Go);
+    let row = |position: Position| {
+        let number = position.number();
+        let seat = list.seats.iter().find(|seat| seat.grid_position == number);
+        let (name, state, act) = match seat {
+            _ if position == Position::LEAD => match (list.lead, list.lead_alive) {
+                (None, _) => ("lead", "not started", None),
+                (lead, true) => ("lead", "alive", go(lead)),
+                (lead, false) => ("lead", "sleeping", go(lead)),
+            },
+            None => ("nobody", "empty", None),
+            Some(seat) => {
+                let state = if seat.waking { "waking" } else { seat.status.as_str() };
+                (seat.name.as_deref().unwrap_or("nobody"), state, go(seat.agent))
+            }
         };
-        let name = word("name").unwrap_or_else(|| "nobody".to_owned());
-        let left = format!("{number}  {}  {status}", text::padded(&text::clean(&name), 20));
-        SheetRow { left, right: does.to_owned(), ink: Ink::Plain, act }
+        let left = format!("{number}  {}  {state}", text::padded(&text::clean(name), 20));
+        SheetRow { act, ..SheetRow::plain(left) }
     };
-    (format!("Nine seats, {} of them filled once", known.len()), (0..SEATS).map(row).collect())
+    let command = |words: &str, left: &str| SheetRow {
+        ink: Ink::Accent,
+        act: Some(SheetAct::Propose(words.to_owned())),
+        ..SheetRow::plain(left)
+    };
+    let asleep = list.seats.iter().filter(|seat| seat.status == SeatState::ASLEEP.word());
+    let asleep: Vec<String> = asleep.map(|seat| seat.grid_position.to_string()).collect();
+    let (title, button) = match list.button {
+        Button::Summon => ("Nobody is in a seat", Some(command("/summon", "SUMMON  fills the seats"))),
+        Button::Wake => {
+            let words = format!("/wake {}", asleep.join(" "));
+            ("Some seats sleep", Some(command(&words, "WAKE  fills the seats that sleep")))
+        }
+        Button::Waking => ("Some seats are being filled", None),
+        Button::None => ("All agents in seats are alive", None),
+    };
+    let button = button.into_iter().flat_map(|button| [button, SheetRow::plain("")]);
+    (title.to_owned(), button.chain(Position::all().map(row)).collect())
 }
 
 fn unreadable() -> (String, Vec<SheetRow>) {

@@ -241,8 +241,7 @@ fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                     None => Vec::new(),
                 },
                 Some(SheetAct::Go(agent)) => act::go(model, agent),
-                Some(SheetAct::Summon(seat)) => propose(model, &format!("/summon {seat}")),
-                Some(SheetAct::Wake(seat)) => propose(model, &format!("/wake {seat}")),
+                Some(SheetAct::Propose(command)) => propose(model, &command),
                 Some(SheetAct::Read { title, text }) => {
                     model.overlay = Some(Overlay::Reader(crate::tui::overlay::Reader { title, text, top: 0 }));
                     Vec::new()
