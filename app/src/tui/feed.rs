@@ -23,10 +23,11 @@ use tokio::task::JoinSet;
 /// A daemon that is away for less is not worth a word.
 const QUIET: Duration = Duration::from_secs(2);
 /// After so long without a word from the event stream, the daemon is asked whether it still answers: a daemon that hangs keeps its
-/// connections. A stream that says something is not doubted. Each good answer doubles the pause, so that an idle terminal rests.
+/// connections.
 const DOUBTED_AFTER: Duration = Duration::from_secs(3);
-/// The longest of those pauses.
-const LONGEST_DOUBT: Duration = Duration::from_secs(12);
+/// The same for a daemon that has answered this, until something happens or is asked for. It is longer than 15 s: a daemon that has
+/// nothing to say writes an empty line so often, so that an idle terminal asks nothing.
+const RARELY_DOUBTED_AFTER: Duration = Duration::from_secs(20);
 /// A daemon that takes longer to say that it is well is away.
 const HUNG_AFTER: Duration = Duration::from_secs(2);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -39,9 +40,9 @@ const WINDOW: u32 = 200;
 const WHOLE_PAGE: u32 = 1_000;
 /// The most events of a whole conversation. They are laid out at once, so that more would keep the keys waiting.
 const MAX_WHOLE: usize = 50_000;
-/// The events that a conversation shows something of.
 /// A fork of a fork of a fork has something from so many agents at most.
 const MAX_ANCESTORS: usize = 32;
+/// The events that a conversation shows something of.
 const SHOWN: &str = "message_added,message_heard,output_noted,permission_decided,run_spawned,run_crashed,run_parked,run_silent,budget_reached,run_ended,\
     question_asked,question_answered,question_withdrawn,agent_killed,agent_renamed,agent_slept,agent_woken,mail_sent";
 /// How many messages that wait to be taken in.
@@ -54,12 +55,14 @@ pub struct Feed {
     client: Arc<watch::Sender<Option<Client>>>,
     out: mpsc::Sender<Msg>,
     try_again: Arc<Notify>,
+    /// Something was asked for.
+    asked: Arc<Notify>,
 }
 
 impl Feed {
     pub fn new(project: &Project, out: mpsc::Sender<Msg>) -> Self {
         let client = Arc::new(watch::Sender::new(None));
-        Self { project: project.clone(), client, out, try_again: Arc::default() }
+        Self { project: project.clone(), client, out, try_again: Arc::default(), asked: Arc::default() }
     }
 
     pub fn try_again(&self) {
@@ -165,11 +168,16 @@ impl Feed {
 
     async fn pass_on(&self, client: &Client, mut stream: hyper::body::Incoming, cursor: &mut Option<u64>) -> End {
         let mut frames = EventStream::default();
+        let mut pause = DOUBTED_AFTER;
         loop {
             let frame = tokio::select! {
                 biased;
                 frame = stream.frame() => frame,
-                silent = hangs(client) => return End::Hung { silent },
+                () = self.asked.notified() => {
+                    pause = DOUBTED_AFTER;
+                    continue;
+                }
+                silent = hangs(client, &mut pause) => return End::Hung { silent },
             };
             let Some(Ok(frame)) = frame else { return End::Broken };
             let bytes = frame.into_data().unwrap_or_default();
@@ -180,7 +188,11 @@ impl Feed {
                     self.tell(Msg::Trouble(trouble)).await;
                 }
             }
-            if !records.is_empty() && self.out.send(Msg::Events(records)).await.is_err() {
+            if records.is_empty() {
+                continue;
+            }
+            pause = DOUBTED_AFTER;
+            if self.out.send(Msg::Events(records)).await.is_err() {
                 return End::Broken;
             }
         }
@@ -193,6 +205,7 @@ impl Feed {
 
     /// Carries out an effect that is a request.
     pub fn start(&self, effect: Effect, tasks: &mut JoinSet<()>) {
+        self.asked.notify_one();
         let feed = self.clone();
         tasks.spawn(async move { feed.carry_out(effect).await });
     }
@@ -331,6 +344,7 @@ impl Feed {
         })
     }
 
+    /// The end of what an agent has from those before it.
     async fn inherited(
         &self,
         agent: AgentId,
@@ -369,7 +383,7 @@ impl Feed {
                 let history: Option<Value> = self.get(&path).await.ok();
                 history.and_then(|it| it["earlier"].as_u64()).and_then(|earlier| usize::try_from(earlier + 1).ok())
             }
-            false => None,
+            None => None,
         };
         ancestors.reverse();
         Ok(Msg::Inherited { agent, from, forked, count, ancestors })
@@ -436,15 +450,14 @@ fn millis(duration: Duration) -> i64 {
 }
 
 /// Ends when the daemon does not answer any more, and says for how long nothing was heard.
-async fn hangs(client: &Client) -> Duration {
-    let mut pause = DOUBTED_AFTER;
+async fn hangs(client: &Client, pause: &mut Duration) -> Duration {
     loop {
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(*pause).await;
         let health = tokio::time::timeout(HUNG_AFTER, client.get::<Value>("/api/health")).await;
         if !matches!(health, Ok(Ok(_))) {
-            return pause + HUNG_AFTER;
+            return *pause + HUNG_AFTER;
         }
-        pause = (pause * 2).min(LONGEST_DOUBT);
+        *pause = RARELY_DOUBTED_AFTER;
     }
 }
 
