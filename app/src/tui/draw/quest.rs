@@ -7,7 +7,7 @@ use crate::tui::model::{Focus, Model};
 use crate::tui::panel::QuestPanel;
 use crate::tui::roster::dollars;
 use crate::tui::text;
-use hatchery_core::quest::{Signal, StepStatus, Verdict};
+use hatchery_core::quest::{Signal, StepId, StepStatus, Verdict};
 use hatchery_core::roles::{Phase, titled};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -117,14 +117,17 @@ fn head(model: &Model, panel: &QuestPanel, quest: &QuestDocument, cells: usize) 
             busy.iter().position(|other| other.id == step.id).map_or_else(String::new, |at| (at + 1).to_string());
         let cost = if step.spent.cost.nanodollars > 0 { dollars(step.spent.cost) } else { String::new() };
         let right = format!("{cost:>6} {slot:1}");
-        let (words, age) = says(model, quest, step);
-        let room = cells.saturating_sub(names + 6 + text::width(&right) + text::width(&age) + 2);
+        let room = cells.saturating_sub(names + 6 + text::width(&right) + 2);
+        let forms = says(model, quest, step);
+        let fits = |(words, age): &&(String, String)| text::width(words) + text::width(age) <= room;
+        let Some((words, age)) = forms.iter().find(fits).or(forms.last()) else { continue };
+        let room = room.saturating_sub(text::width(age));
         let left = vec![
             mark,
             Span::raw(" "),
             Span::styled(glyph, look.style(ink)),
             Span::styled(format!(" {name}  "), look.style(if is_chosen { Ink::Bold } else { Ink::Plain })),
-            Span::styled(format!("{}{age}", text::cut_at_word(&words, room)), dim),
+            Span::styled(format!("{}{age}", text::cut_at_word(words, room)), dim),
         ];
         lines.push(super::apart(left, vec![Span::styled(right, dim)], cells.saturating_sub(1)));
     }
@@ -169,58 +172,65 @@ fn glyph(model: &Model, step: &StepDocument) -> (String, Ink) {
     (glyph.to_owned(), ink)
 }
 
-/// What is said of a step, and since when.
-fn says(model: &Model, quest: &QuestDocument, step: &StepDocument) -> (String, String) {
+/// What is said of a step, and since when: the best form first, then those for less room.
+fn says(model: &Model, quest: &QuestDocument, step: &StepDocument) -> Vec<(String, String)> {
     let age = text::age(model.now.0 - step.since.0);
-    let names = |ids: Vec<String>| ids.join(", ");
-    let (words, age) = match step.status {
-        StepStatus::Complete => (step.name.clone(), format!(" · {age} ago")),
-        StepStatus::Pending => {
-            let open: Vec<String> = step
-                .depends_on
-                .iter()
-                .filter(|id| quest.steps.iter().any(|it| it.id == **id && it.status != StepStatus::Complete))
-                .map(ToString::to_string)
-                .collect();
-            (if open.is_empty() { step.name.clone() } else { format!("after {}", names(open)) }, String::new())
-        }
+    let age = match step.status {
+        StepStatus::Complete => format!(" · {age} ago"),
+        StepStatus::Pending | StepStatus::Blocked => String::new(),
+        _ => format!(" · {age}"),
+    };
+    // Steps that it depends on, with one of these states.
+    let before = |is_it: fn(StepStatus) -> bool| {
+        let is_one = |id: &&StepId| quest.steps.iter().any(|it| it.id == **id && is_it(it.status));
+        let names: Vec<String> = step.depends_on.iter().filter(is_one).map(ToString::to_string).collect();
+        names.join(", ")
+    };
+    let forms = match step.status {
+        StepStatus::Complete => vec![(step.name.clone(), age)],
+        StepStatus::Pending => match before(|status| status != StepStatus::Complete) {
+            open if open.is_empty() => vec![(step.name.clone(), age)],
+            open => vec![(format!("after {open}"), age)],
+        },
         StepStatus::Blocked => {
-            let by: Vec<String> = step
-                .depends_on
-                .iter()
-                .filter(|id| {
-                    quest
-                        .steps
-                        .iter()
-                        .any(|it| it.id == **id && matches!(it.status, StepStatus::Failed | StepStatus::Blocked))
-                })
-                .map(ToString::to_string)
-                .collect();
-            (format!("blocked by {}", names(by)), String::new())
+            let by = before(|status| matches!(status, StepStatus::Failed | StepStatus::Blocked));
+            vec![(format!("blocked by {by}"), age)]
         }
-        StepStatus::Running | StepStatus::WaitingForRole => {
-            let who = role(step).unwrap_or_else(|| step.doing.clone().unwrap_or_default());
-            let red = matches!(step.wards.last().and_then(|ward| ward.verdict.as_ref()), Some(Verdict::Red { .. }));
-            let heard = step.agent.and_then(|agent| model.roster.agents.get(&agent)).map(|agent| agent.heard);
-            match (step.callers.last(), heard) {
-                (Some(caller), _) => (format!("{who} ‹ {}", caller.role), format!(" · {age}")),
-                (None, _) if red => (format!("{who}, ward is red"), format!(" · {age}")),
-                (None, Some(heard)) => (who, format!(", said this {} ago", text::age(model.now.0 - heard.0))),
-                (None, None) => (who, format!(" · {age}")),
-            }
-        }
+        StepStatus::Running | StepStatus::WaitingForRole => at_work(model, step, age),
         StepStatus::WaitingForHuman => {
             let asked = model.roster.questions.iter().find(|question| Some(question.id) == step.question);
-            let words = asked.and_then(|question| question.text.lines().next().map(str::to_owned)).unwrap_or_default();
-            (format!("asks: {words}"), format!(" · {age}"))
+            let words = asked.and_then(|question| question.text.lines().next()).unwrap_or_default();
+            vec![(format!("asks: {words}"), age)]
         }
         StepStatus::Failed | StepStatus::Parked | StepStatus::Queued => {
-            let why =
-                step.doing.clone().or_else(|| step.history.last().map(|note| note.what.clone())).unwrap_or_default();
-            (why, format!(" · {age}"))
+            let noted = || step.history.last().map(|note| note.what.clone());
+            vec![(step.doing.clone().or_else(noted).unwrap_or_default(), age)]
         }
     };
-    (text::clean(&words).into_owned(), age)
+    forms.into_iter().map(|(words, age)| (text::clean(&words).into_owned(), age)).collect()
+}
+
+/// Who is at work on a step, with the duty of the role.
+fn at_work(model: &Model, step: &StepDocument, age: String) -> Vec<(String, String)> {
+    let who = role(step).map_or_else(|| step.doing.clone().unwrap_or_default(), |role| titled(&role));
+    let red = matches!(step.wards.last().and_then(|ward| ward.verdict.as_ref()), Some(Verdict::Red { .. }));
+    let heard = step.agent.and_then(|agent| model.roster.agents.get(&agent)).map(|agent| agent.heard);
+    match (step.callers.last(), heard) {
+        (Some(caller), _) => {
+            let short = format!("{who} ‹ {}", caller.role);
+            vec![
+                (format!("{who} ‹ {}", titled(&caller.role)), age.clone()),
+                (short.clone(), age),
+                (short, String::new()),
+            ]
+        }
+        (None, _) if red => vec![(format!("{who}, ward is red"), age), (format!("{who}, red"), String::new())],
+        (None, Some(heard)) => {
+            let heard = text::age(model.now.0 - heard.0);
+            vec![(who.clone(), format!(", said this {heard} ago")), (who, format!(" · {heard}"))]
+        }
+        (None, None) => vec![(who, age)],
+    }
 }
 
 fn stations(
@@ -257,7 +267,6 @@ fn stations(
     lines.push(Line::styled(words, dim));
     // Signals and wards in the order in which they happened.
     let mut events: Vec<(i64, Line<'static>)> = Vec::new();
-    let roles = step.signals.iter().map(|given| text::width(&given.role)).max().unwrap_or(0).clamp(13, 20);
     for given in &step.signals {
         let (glyph, words) = match &given.signal {
             Signal::Complete { summary } => ("✓", summary.clone()),
@@ -265,11 +274,18 @@ fn stations(
             Signal::NeedsUserInput { question, .. } => ("?", question.clone()),
             Signal::NeedsRoleFollowup { .. } => ("◌", "asked another role first".to_owned()),
         };
-        let role = text::padded(&given.role, roles);
+        let role = titled(&given.role);
         let words = text::clean(words.lines().next().unwrap_or_default()).into_owned();
-        let left = vec![Span::styled(format!(" {glyph} "), dim), Span::raw(role), Span::raw(format!(" {words}"))];
-        let right = vec![Span::styled(text::clock(given.at, model.offset_s), dim)];
-        events.push((given.at.0, super::apart(left, right, cells.saturating_sub(1))));
+        let at = text::clock(given.at, model.offset_s);
+        // What does not fit beside the role stands below it.
+        let beside = text::width(&role) + text::width(&words) + text::width(&at) + 7 <= cells;
+        let mut left = vec![Span::styled(format!(" {glyph} "), dim), Span::raw(role)];
+        left.extend(beside.then(|| Span::raw(format!("  {words}"))));
+        events.push((given.at.0, super::apart(left, vec![Span::styled(at, dim)], cells.saturating_sub(1))));
+        if !beside {
+            let rows = text::wrap(&words, cells.saturating_sub(7));
+            events.extend(rows.into_iter().map(|row| (given.at.0, Line::from(format!("     {row}")))));
+        }
         if let Signal::NeedsRoleFollowup { target_role, reason, .. } = &given.signal {
             let below = |words: String, ink: Ink| {
                 let words = text::cut(&format!("     {}", text::clean(&words)), cells.saturating_sub(1));
@@ -280,9 +296,9 @@ fn stations(
             if let Some(caller) = open {
                 let (ring, _) = self::glyph(model, step);
                 let age = text::age(model.now.0 - given.at.0);
-                events.push(below(format!("{ring} {target_role} acts on it, for {age}"), Ink::Plain));
+                events.push(below(format!("{ring} {} acts on it, for {age}", titled(target_role)), Ink::Plain));
                 if caller.resume {
-                    events.push(below(format!("◌ then the {} goes on", given.role), Ink::Dim));
+                    events.push(below(format!("◌ then the {} goes on", titled(&given.role)), Ink::Dim));
                 }
             }
         }
