@@ -8,6 +8,10 @@ use unicode_width::UnicodeWidthStr as _;
 /// What stands for a character that must not reach the terminal.
 const HARMLESS: char = '·';
 const TAB: &str = "    ";
+const JOINER: char = '\u{200d}';
+/// A flag is two of these letters.
+const FIRST_OF_FLAGS: char = '\u{1f1e6}';
+const LAST_OF_FLAGS: char = '\u{1f1ff}';
 
 /// How many cells a text takes.
 pub fn width(text: &str) -> usize {
@@ -15,9 +19,10 @@ pub fn width(text: &str) -> usize {
 }
 
 /// A text without anything that could drive the terminal: control characters, escapes, and marks that turn the direction of
-/// writing are shown as `·`. Line breaks stay.
+/// writing are shown as `·`. Line breaks stay. What terminals give different widths is shown in parts: a flag as its two letters, a
+/// family as its people.
 pub fn clean(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|char| is_harmful(char) || char == '\t') {
+    if !text.chars().any(|char| is_harmful(char) || is_joined(char) || char == '\t') {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
@@ -26,11 +31,25 @@ pub fn clean(text: &str) -> Cow<'_, str> {
         match char {
             '\t' => out.push_str(TAB),
             '\r' if chars.peek() == Some(&'\n') => {}
+            // Between letters it belongs to how a word is written.
+            JOINER if chars.peek().is_some_and(|next| next.is_alphabetic()) => out.push(char),
+            FIRST_OF_FLAGS..=LAST_OF_FLAGS => out.extend(letter_of_flag(char)),
+            char if is_joined(char) => {}
             char if is_harmful(char) => out.push(HARMLESS),
             char => out.push(char),
         }
     }
     Cow::Owned(out)
+}
+
+/// Whether it makes one sign of several. Terminals disagree about the width of such a sign, and the rest of the row would be elsewhere than
+/// it is thought to be.
+fn is_joined(char: char) -> bool {
+    matches!(char, JOINER | '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}' | FIRST_OF_FLAGS..=LAST_OF_FLAGS)
+}
+
+fn letter_of_flag(char: char) -> Option<char> {
+    char::from_u32(u32::from('A') + u32::from(char) - u32::from(FIRST_OF_FLAGS))
 }
 
 fn is_harmful(char: char) -> bool {
@@ -235,6 +254,14 @@ mod tests {
         assert_eq!(clean("a\u{1b}[2Jb\u{7}\u{9b}1m\u{202e}c\td\r\ne"), "a·[2Jb··1m·c    d\ne");
         assert_eq!(without_escapes("\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}x\u{1b}P1\u{1b}\\y"), "red xy");
         assert!(matches!(clean("plain"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_terminals_measure_in_different_ways_is_shown_in_parts() {
+        let (joined, parts) = ("👩\u{200d}👧 🇩🇪 ❤\u{fe0f} 👍\u{1f3fd}", "👩👧 DE ❤ 👍");
+        assert_eq!(clean(joined), parts);
+        let letters = "क\u{94d}\u{200d}ष";
+        assert_eq!(clean(letters), letters);
     }
 
     #[test]

@@ -296,7 +296,7 @@ fn a_paste_of_a_megabyte_is_one_chip_and_arrives_whole() {
 #[test]
 fn nothing_that_an_agent_says_drives_the_terminal() {
     let workshop = Workshop::open();
-    let nasty = "\u{1b}[2J\u{1b}[H\u{1b}]0;owned\u{7}after the escape 日本語 e\u{301}\u{301} 👩‍👩‍👧 end";
+    let nasty = "\u{1b}[2J\u{1b}[H\u{1b}]0;owned\u{7}after the escape 日本語 e\u{301}\u{301} 👩‍👩‍👧 🇩🇪 end";
     named(
         &workshop,
         "weaver",
@@ -316,6 +316,7 @@ fn nothing_that_an_agent_says_drives_the_terminal() {
         screen.contains("·[2J·[H·]0;owned·after the escape 日本語 e\u{301}\u{301} "),
         "marks stay on their letter: {screen}"
     );
+    assert!(screen.contains(" 👩👩👧 DE end"), "terminals measure families and flags in different ways: {screen}");
     // The colour of a tool is left out, and its words stay.
     let screen = terminal.see("Bash x");
     let tool = screen.lines().find(|row| row.contains("Bash x")).unwrap();
