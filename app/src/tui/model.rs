@@ -147,6 +147,18 @@ pub struct Desk {
 }
 
 impl Desk {
+    /// Takes the text out, with what it is for.
+    pub fn take_text(&mut self) -> Self {
+        let (purpose, begun_on) = (self.purpose.take(), self.begun_on.take());
+        Self { field: self.field.take(), purpose, begun_on, ..Self::default() }
+    }
+
+    /// Shows where the new part begins. What arrives from here on is seen as it comes.
+    pub fn come_back(&mut self, talk: &Conversation) {
+        let is_new = self.seen != EventId::START && talk.count_after(self.seen) > 0;
+        self.new_from = self.left.filter(|_| is_new).map(|left| (self.seen, left));
+    }
+
     /// As it comes back from the disk.
     pub fn stored(&self) -> Self {
         Self { field: self.field.stored(), new_from: None, chosen: None, ..self.clone() }

@@ -14,14 +14,16 @@ use super::feed::{self, Feed, QUEUE};
 use super::field::Field;
 use super::keys;
 use super::look::Look;
-use super::model::Model;
+use super::model::{Model, Purpose};
 use super::overlay::Overlay;
+use super::panel::chosen_by_number;
 use super::run::Options;
 use super::text;
 use super::update::{Effect, Msg, update};
 use crate::clock;
 use crate::project::Project;
 use crate::report::{Context as _, Report};
+use hatchery_core::EventId;
 use std::io::{IsTerminal as _, Write};
 use std::process::ExitCode;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -60,6 +62,8 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
     tasks.spawn(feed.clone().follow());
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut spoken = Spoken::default();
+    // The question that the line that is being typed can answer.
+    let mut asked: Option<Option<EventId>> = None;
     let mut prompt = Prompt { wanted: std::io::stdin().is_terminal(), shown: false };
     let mut refresh_at: Option<Instant> = None;
     loop {
@@ -72,7 +76,12 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
                 model.now = clock::now();
                 // The terminal has begun a new row with Enter.
                 prompt.shown = false;
-                let effects = typed(model, &line);
+                if prompt.wanted {
+                    spoken.was_typed(&line);
+                }
+                let effects = typed(model, &line, asked.flatten());
+                // The next line is begun from here on.
+                asked = Some(asked_in_front(model));
                 start(model, &feed, &mut tasks, effects);
                 if drafts.save(model).is_err() {
                     model.say("Your text cannot be kept on disk.");
@@ -94,6 +103,10 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
             Some(_) = tasks.join_next() => {}
         }
         let lines = spoken.tell(model);
+        if !model.project.is_empty() {
+            // The first line is begun at the first prompt.
+            asked.get_or_insert(asked_in_front(model));
+        }
         prompt.told(model, &lines)?;
     }
 }
@@ -109,8 +122,15 @@ fn start(model: &mut Model, feed: &Feed, tasks: &mut JoinSet<()>, effects: Vec<E
     }
 }
 
-/// A line: a message to the current agent, or a command.
-pub(super) fn typed(model: &mut Model, line: &str) -> Vec<Effect> {
+/// The question of the agent in front. A line that begins now can answer it.
+pub(super) fn asked_in_front(model: &Model) -> Option<EventId> {
+    model.current.and_then(|agent| model.roster.question_of(agent)).map(|question| question.id)
+}
+
+/// A line: a message to the current agent, a command, or an answer. The terminal gives a line only when it is whole, so nobody knows when
+/// its first letter was typed. It answers a question only if that was told before the line before it ended; a question that has come up since
+/// may have come in the middle of it.
+pub(super) fn typed(model: &mut Model, line: &str, asked: Option<EventId>) -> Vec<Effect> {
     if line.trim().is_empty() {
         return Vec::new();
     }
@@ -126,9 +146,36 @@ pub(super) fn typed(model: &mut Model, line: &str) -> Vec<Effect> {
     if line.starts_with('/') && !line.starts_with("//") {
         return command::run(model, line);
     }
-    model.desk_mut().field = Field::of(line);
-    keys::settle_purpose(model, true);
-    act::send(model)
+    // What was typed on the screen stays the draft of its agent.
+    let draft = model.desk_mut().take_text();
+    let desk = model.desk_mut();
+    (desk.field, desk.begun_on) = (Field::of(line), asked);
+    keys::fix_purpose(model, false);
+    let is_message = model.desk().purpose == Some(Purpose::Message);
+    let came_since = model.current.and_then(|agent| model.roster.question_of(agent));
+    let came_since = came_since.filter(|question| is_message && asked != Some(question.id));
+    let is_number = came_since.is_some_and(|question| chosen_by_number(model, question, line).is_some());
+    let effects = match came_since.map(|question| question.id) {
+        // As a message, the number of an answer says nothing.
+        Some(question) if is_number => {
+            model.say(format!("Nothing was sent. /answer {} answers question {question}.", line.trim()));
+            Vec::new()
+        }
+        Some(question) => {
+            let effects = act::send(model);
+            model.say(format!("This was said as a message. /answer and your words answer question {question}."));
+            effects
+        }
+        None => act::send(model),
+    };
+    let rest = model.desk_mut().take_text();
+    if !rest.field.is_empty() {
+        // It could not be sent, and there is no field where it could stay.
+        model.recall.set_aside(model.current, &rest.field.whole());
+    }
+    let desk = model.desk_mut();
+    (desk.field, desk.purpose, desk.begun_on) = (draft.field, draft.purpose, draft.begun_on);
+    effects
 }
 
 /// Writes lines, each once and whole.

@@ -9,13 +9,16 @@ use crate::tui::panel::{Sheet, Side, choices};
 use crate::tui::roster::{Need, State};
 use crate::tui::{command, text, words};
 use hatchery_core::{AgentId, EventId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// How many agents are listed.
 const MAX_LISTED: usize = 50;
 
 /// How many blocks are told of a conversation that is opened: the last exchange.
 const RECALLED: usize = 2;
+
+/// How many lines are waited for in the log.
+const MAX_TYPED: usize = 100;
 
 /// What was told already.
 #[derive(Debug, Default)]
@@ -34,6 +37,8 @@ pub struct Spoken {
     here: usize,
     /// The current conversation was not read yet when one came to it.
     unread: bool,
+    /// What was typed in the terminal and is not in the log yet.
+    typed: VecDeque<String>,
 }
 
 /// What stands before what is typed.
@@ -42,6 +47,14 @@ pub fn prompt(model: &Model) -> String {
 }
 
 impl Spoken {
+    /// A line was typed, and stands in the terminal.
+    pub fn was_typed(&mut self, line: &str) {
+        self.typed.push_back(line.strip_prefix('/').filter(|rest| rest.starts_with('/')).unwrap_or(line).to_owned());
+        if self.typed.len() > MAX_TYPED {
+            self.typed.pop_front();
+        }
+    }
+
     /// Everything that is new. A panel that a command has opened is told and closed.
     pub fn tell(&mut self, model: &mut Model) -> Vec<String> {
         let mut lines = Vec::new();
@@ -116,7 +129,11 @@ impl Spoken {
                 Kind::Spoken { text, .. } if is_new => {
                     lines.extend(rows(text).into_iter().map(|row| format!("{name}: {row}")));
                 }
-                Kind::ToAgent { text, .. } if is_new => lines.push(format!("You: {}", one_line(text))),
+                Kind::ToAgent { text, .. } if is_new => match self.typed.iter().position(|typed| typed == text) {
+                    // The terminal has shown it while it was typed.
+                    Some(at) => drop(self.typed.remove(at)),
+                    None => lines.push(format!("You: {}", one_line(text))),
+                },
                 Kind::Tool(tool) => {
                     let what = format!("{} {}", tool.name, tool.target());
                     match (&tool.outcome, self.begun.contains(&block.id)) {
@@ -147,11 +164,17 @@ impl Spoken {
     fn panels(&mut self, model: &mut Model, lines: &mut Vec<String>) {
         let is_tree = std::mem::replace(&mut model.focus, Focus::Text) == Focus::Tree;
         match &model.overlay {
-            Some(Overlay::Help(_)) => {
-                lines.extend(command::NAMES.iter().map(|(name, usage, what)| match usage.is_empty() {
+            Some(Overlay::Help(help)) => {
+                let words = help.words.whole().to_lowercase();
+                let all = command::NAMES.iter().map(|(name, usage, what)| match usage.is_empty() {
                     true => format!("/{name}: {what}."),
                     false => format!("/{name} {usage}: {what}."),
-                }));
+                });
+                let before = lines.len();
+                lines.extend(all.filter(|line| line.to_lowercase().contains(&words)));
+                if lines.len() == before {
+                    lines.push(format!("No command is about {words}. /help lists all."));
+                }
                 model.overlay = None;
             }
             Some(Overlay::Reader(reader)) => {

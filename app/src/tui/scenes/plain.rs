@@ -15,6 +15,8 @@ struct Session {
     model: Model,
     spoken: Spoken,
     out: Vec<String>,
+    /// What the line that is being typed can answer.
+    asked: Option<EventId>,
 }
 
 impl Session {
@@ -26,7 +28,8 @@ impl Session {
     /// Types a line, and gives what it wants to be done.
     fn types(&mut self, line: &str) -> Vec<Effect> {
         self.out.push(format!("{}{line}", plain::prompt(&self.model)));
-        let effects = plain::typed(&mut self.model, line);
+        let effects = plain::typed(&mut self.model, line, self.asked);
+        self.asked = plain::asked_in_front(&self.model);
         self.told();
         effects
     }
@@ -48,7 +51,8 @@ fn plain_mode() {
     typed(&mut model, "Leave the tests of the old worker alone");
     model.roster.questions[0].context = Some("The table has room for both. I would keep them.".into());
     model.upto = EventId(46_420);
-    let mut session = Session { model, spoken: Spoken::default(), out: vec!["$ hatchery tui --plain".to_owned()] };
+    let mut session =
+        Session { model, spoken: Spoken::default(), out: vec!["$ hatchery tui --plain".to_owned()], asked: None };
     session.told();
     session.comes(tests);
     session.comes(Record { ts: Timestamp(NOW.0 - 48_000), ..last_tool() });
@@ -72,7 +76,7 @@ fn plain_mode() {
 /// Panels and lists are told as well: a command that shows nothing would be of no use.
 #[test]
 fn what_a_command_shows_is_told() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new() };
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();
@@ -89,7 +93,7 @@ fn what_a_command_shows_is_told() {
 /// What is only shown here is told as well, row by row.
 #[test]
 fn the_list_of_quests_is_told() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new() };
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();
@@ -107,7 +111,7 @@ fn the_list_of_quests_is_told() {
 /// Who needs you is told on request.
 #[test]
 fn home_is_told() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new() };
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();
@@ -122,7 +126,7 @@ fn home_is_told() {
 /// Code and lists keep their rows, and a question is told once.
 #[test]
 fn rows_of_code_and_lists_are_rows() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new() };
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();
@@ -145,7 +149,7 @@ fn rows_of_code_and_lists_are_rows() {
 /// Of a long conversation the end is told, not all that was ever said.
 #[test]
 fn of_a_conversation_that_is_opened_the_end_is_told() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new() };
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     session.told();
     drop(crate::tui::act::go(&mut session.model, id("k3Qd")));
     session.told();
@@ -157,4 +161,70 @@ fn of_a_conversation_that_is_opened_the_end_is_told() {
     update(&mut session.model, Msg::Window { agent: id("k3Qd"), part: Part::End { before: None }, result });
     session.told();
     assert_eq!(session.out, ["weaver-table: message 59", "weaver-table: message 60"]);
+}
+
+/// A line may have been begun before the question came up: what Enter does must not change under it.
+#[test]
+fn a_line_answers_only_a_question_that_was_told_before_it() {
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    with_talk(&mut session.model, "k3Qd", table_begin("x"));
+    session.told();
+    drop(crate::tui::act::go(&mut session.model, id("k3Qd")));
+    session.asked = plain::asked_in_front(&session.model);
+    assert_eq!(session.asked, None);
+    let asked = &mut session.model.roster.questions[0];
+    (asked.id, asked.agent) = (EventId(48_300), id("k3Qd"));
+    session.told();
+    let posted = |effects: Vec<Effect>| match effects.into_iter().next() {
+        Some(Effect::Post { path, body, .. }) => (path, body),
+        other => panic!("{other:?}"),
+    };
+    // The choices are numbered, so a number is hardly a message.
+    assert_eq!(session.types("2").len(), 0);
+    let said = "Nothing was sent. /answer 2 answers question 48300.";
+    assert!(session.out.iter().any(|line| line == said), "{:?}", session.out);
+    session.asked = None;
+    let (path, body) = posted(session.types("Leave the old tests alone"));
+    assert_eq!((path, &body["text"]), (format!("/api/agents/{}/say", id("k3Qd")), &json!("Leave the old tests alone")));
+    let said = "This was said as a message. /answer and your words answer question 48300.";
+    assert!(session.out.iter().any(|line| line == said), "{:?}", session.out);
+    let (path, body) = posted(session.types("Keep it"));
+    assert_eq!((path.as_str(), &body["answer"]), ("/api/questions/48300/answer", &json!("Keep it")));
+}
+
+/// A draft from the screen stays, whatever is said in lines.
+#[test]
+fn a_draft_stays_while_lines_are_said() {
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    with_talk(&mut session.model, "k3Qd", table_begin("x"));
+    drop(crate::tui::act::go(&mut session.model, id("k3Qd")));
+    typed(&mut session.model, "half a thought");
+    assert_eq!(session.types("hello").len(), 1);
+    assert_eq!(session.model.desk().field.whole(), "half a thought");
+}
+
+/// What the terminal has shown while it was typed is not told again; what comes from elsewhere is.
+#[test]
+fn what_was_typed_is_not_told_again() {
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    with_talk(&mut session.model, "k3Qd", table_begin("x"));
+    drop(crate::tui::act::go(&mut session.model, id("k3Qd")));
+    session.told();
+    session.spoken.was_typed("//hello");
+    session.out.clear();
+    session.comes(message(48_215, at("14:06"), "k3Qd", MessageKind::User, "/hello"));
+    session.comes(message(48_216, at("14:06"), "k3Qd", MessageKind::User, "/hello"));
+    assert_eq!(session.out, ["You: /hello"]);
+}
+
+#[test]
+fn help_tells_what_was_asked_for() {
+    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    with_talk(&mut session.model, "k3Qd", table_begin("x"));
+    session.told();
+    session.out.clear();
+    session.types("/help fork");
+    let told: Vec<&str> = session.out[1..].iter().map(|line| line.split(' ').next().unwrap()).collect();
+    // One of the settings follows forks.
+    assert_eq!(told, ["/fork", "/set"]);
 }
