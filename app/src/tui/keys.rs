@@ -38,7 +38,7 @@ pub fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     if let Some(awaited) = &mut model.awaited_fork {
         awaited.stay = true;
     }
-    let leaving = std::mem::take(&mut model.leaving);
+    let leaving = stays(model);
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let alt = key.modifiers.contains(KeyModifiers::ALT);
     if model.prefix.take().is_some() {
@@ -74,8 +74,18 @@ pub fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
+/// Something else than the second Ctrl-C came: what was said about it is no longer true. Says whether Ctrl-C was pressed before.
+fn stays(model: &mut Model) -> bool {
+    let leaving = std::mem::take(&mut model.leaving);
+    if leaving {
+        model.notice = None;
+    }
+    leaving
+}
+
 /// A paste is one insert into whatever is being typed. It never sends or runs anything.
 pub fn paste(model: &mut Model, pasted: &str) -> Vec<Effect> {
+    stays(model);
     let line = || pasted.replace(['\n', '\r'], " ");
     if let Some(
         Overlay::Finder(Finder { words, .. })

@@ -469,11 +469,8 @@ impl Model {
         let upto = self.talks.get(&agent).map_or(EventId::START, Conversation::upto);
         let desk = self.desks.entry(agent).or_default();
         desk.grouped = desk.grouped.max(upto);
-        if let Some(left) = desk.left
-            && desk.seen != EventId::START
-            && upto > desk.seen
-        {
-            desk.new_from = Some((desk.seen, left));
+        if let Some(talk) = self.talks.get(&agent) {
+            desk.come_back(talk);
         }
         let has_seat = self.roster.has_seat(agent);
         self.talks.entry(agent).or_insert_with(|| Conversation::new(agent, has_seat));

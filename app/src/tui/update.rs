@@ -158,6 +158,10 @@ fn overview_came(model: &mut Model, overview: Overview) -> Vec<Effect> {
     let first = model.link == Link::Opening || model.project.is_empty();
     let needed_before: BTreeSet<String> = model.roster.needs().iter().map(Need::key).collect();
     model.project = overview.project.rsplit('/').next().unwrap_or_default().to_owned();
+    // What was said about a daemon that is away is over.
+    if matches!(model.link, Link::Away { .. }) {
+        model.notice = None;
+    }
     model.link = Link::Up;
     if model.upto == EventId::START {
         model.upto = overview.head;
@@ -296,12 +300,7 @@ fn window(model: &mut Model, agent: AgentId, part: Part, came: Window) -> Vec<Ef
     let desk = model.desks.entry(agent).or_default();
     if is_first {
         desk.grouped = desk.grouped.max(upto);
-        if let Some(left) = desk.left
-            && desk.seen != EventId::START
-            && upto > desk.seen
-        {
-            desk.new_from = Some((desk.seen, left));
-        }
+        desk.come_back(talk);
         if desk.place == ScrollPosition::End {
             desk.seen = desk.seen.max(upto);
         }

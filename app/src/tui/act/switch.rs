@@ -28,6 +28,8 @@ pub fn go(model: &mut Model, agent: AgentId) -> Vec<Effect> {
     }
     let kept = model.current.filter(|_| !model.desk().field.is_empty()).map(|before| model.name(before));
     model.visit(agent);
+    // What was said is about the agent that was left.
+    model.notice = None;
     model.overlay = None;
     model.focus = Focus::Text;
     if let Some(before) = kept {

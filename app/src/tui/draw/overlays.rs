@@ -226,21 +226,21 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
     for (agent, art) in tree {
         let Some(it) = model.roster.agents.get(&agent) else { continue };
         let state = model.roster.state(it);
-        let first = match (alone.killed.contains(&agent), alone.moved.iter().find(|(moved, _)| *moved == agent)) {
-            (true, _) => "ends".to_owned(),
-            (false, Some((_, to))) => format!("moves up to {}", model.name(*to)),
-            (false, None) => "stays below it".to_owned(),
-        };
         let asks = model
             .roster
             .questions
             .iter()
             .any(|question| question.agent == agent && cascade.withdrawn.contains(&question.id));
-        let second = match (agent == ask.agent, state) {
+        let second = match state {
             _ if asks => "ends, its question too".to_owned(),
-            (_, State::Working) => "ends in mid-turn".to_owned(),
+            State::Working => "ends in mid-turn".to_owned(),
             _ if it.fresh > 0 => format!("ends, {} new unread", it.fresh),
             _ => "ends".to_owned(),
+        };
+        let first = match (alone.killed.contains(&agent), alone.moved.iter().find(|(moved, _)| *moved == agent)) {
+            (true, _) => second.clone(),
+            (false, Some((_, to))) => format!("moves up to {}", model.name(*to)),
+            (false, None) => "stays below it".to_owned(),
         };
         let loses = asks || state == State::Working;
         let used = 1 + text::width(&art) + 1;

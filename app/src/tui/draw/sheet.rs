@@ -44,7 +44,8 @@ pub fn draw(model: &Model, sheet: &Sheet, buffer: &mut Buffer, area: Rect) -> Op
     }
     let height = usize::from(area.height).saturating_sub(from);
     if sheet.rows.is_empty() {
-        let words = if sheet.loading { " Reading …" } else { " There is nothing here." };
+        // The title says that there is nothing.
+        let words = if sheet.loading { " Reading …" } else { "" };
         put(buffer, area.x, area.y + 2, area.width, &Line::styled(words, look.style(Ink::Dim)));
         return caret;
     }

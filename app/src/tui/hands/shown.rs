@@ -159,3 +159,117 @@ fn without_agents_all_words_are_seen() {
     answered(&mut model, "/adopt", list);
     assert!(screen(&model).contains("There are no conversations of this project in /x/.claude."), "{}", screen(&model));
 }
+
+/// There is one button for all seats, and only when the daemon says so. The seat of the lead has none.
+#[test]
+fn the_seats_offer_the_button_that_there_is() {
+    let mut model = at_ann();
+    model.size = (120, 40);
+    let seat = |at: u8, name: Option<&str>, status: &str| {
+        json!({
+            "gridPosition": at, "status": status, "waking": false, "agent": id("bbbb"), "name": name, "color": null, "colorName": null,
+            "gender": null, "faceVariant": null, "hasSoul": true, "createdAt": null, "lastAliveAt": null, "lastSessionId": null, "until": null,
+        })
+    };
+    let list = |button: &str, seats: Vec<Value>| json!({ "head": 1, "sessionId": null, "mode": null, "button": button, "lead": null, "leadAlive": false, "seats": seats });
+    let proposed = |model: &mut Model| {
+        press(model, KeyCode::Home);
+        press(model, KeyCode::Enter);
+        let words = match &model.overlay {
+            Some(crate::tui::overlay::Overlay::Propose(field)) => Some(field.whole()),
+            _ => None,
+        };
+        model.overlay = None;
+        words
+    };
+    answered(&mut model, "/seats", list("summon", Vec::new()));
+    let shown = screen(&model);
+    assert_eq!((shown.matches("SUMMON").count(), shown.matches("WAKE").count()), (1, 0), "{shown}");
+    assert!(shown.contains("4  lead                  not started"), "{shown}");
+    assert_eq!(proposed(&mut model).as_deref(), Some("/summon"));
+    let sleepers = vec![seat(0, Some("Cael"), "sleeping"), seat(3, Some("Lyra"), "alive"), seat(7, None, "sleeping")];
+    let tag = || crate::tui::update::Tag::Sheet;
+    update(&mut model, Msg::Answer { tag: tag(), result: Ok(list("wake", sleepers)) });
+    let shown = screen(&model);
+    assert_eq!((shown.matches("SUMMON").count(), shown.matches("WAKE").count()), (0, 1), "{shown}");
+    assert_eq!(proposed(&mut model).as_deref(), Some("/wake 0 7"));
+    for button in ["waking", "none"] {
+        let alive = vec![seat(0, Some("Cael"), "alive"), seat(1, None, "expired")];
+        update(&mut model, Msg::Answer { tag: tag(), result: Ok(list(button, alive)) });
+        let shown = screen(&model);
+        assert_eq!((shown.matches("SUMMON").count(), shown.matches("WAKE").count()), (0, 0), "{shown}");
+    }
+}
+
+/// What was said about one agent does not stand below another one.
+#[test]
+fn what_was_said_goes_with_the_agent() {
+    let mut model = at_ann();
+    model.say("ann is interrupted.");
+    drop(crate::tui::act::go(&mut model, id("bbbb")));
+    assert_eq!(model.notice(), None);
+    assert!(model.notices.iter().any(|(_, said)| said == "ann is interrupted."), "the log still has it");
+}
+
+/// Who has something from two others shows what each of them said.
+#[test]
+fn a_fork_of_a_fork_has_something_from_both() {
+    use crate::tui::window::Ancestor;
+    use hatchery_core::{EventId, MessageKind};
+    let mut model = at_ann();
+    drop(crate::tui::act::go(&mut model, id("bbbb")));
+    update(&mut model, super::all("bbbb", Vec::new()));
+    let said = |number, of: &str, text: &str| super::said(number, of, MessageKind::Assistant, text);
+    let ancestor = |of: &str, upto: u64, records| Ancestor { agent: id(of), upto: EventId(upto), forked: NOW, records };
+    let ancestors = vec![
+        ancestor("root", 3, vec![said(3, "root", "from the first one")]),
+        ancestor("aaaa", 5, vec![said(5, "aaaa", "from the second one")]),
+    ];
+    update(&mut model, Msg::Inherited { agent: id("bbbb"), from: id("aaaa"), forked: NOW, count: Some(2), ancestors });
+    model.desk_mut().inherited_open = Some(true);
+    let shown = screen(&model);
+    let at = |words: &str| shown.find(words).unwrap_or_else(|| panic!("no {words}: {shown}"));
+    assert!(at("2 messages inherited from ann") < at("╎ root"));
+    assert!(at("╎ root") < at("from the first one"));
+    assert!(at("from the first one") < at("ann was forked from root"));
+    assert!(at("ann was forked from root") < at("╎ ann"));
+    assert!(at("╎ ann") < at("from the second one"));
+    assert!(at("from the second one") < at("forked from ann at"));
+}
+
+/// What holds for the next key only is not said after it.
+#[test]
+fn the_word_about_leaving_goes_with_the_next_key() {
+    for is_pasted in [false, true] {
+        let mut model = at_ann();
+        control(&mut model, 'c');
+        assert_eq!(model.notice(), Some("Ctrl-C again leaves. Agents go on."));
+        match is_pasted {
+            true => drop(update(&mut model, Msg::Paste("some words".into()))),
+            false => write(&mut model, "s"),
+        }
+        assert_eq!(model.notice(), None);
+        control(&mut model, 'c');
+        assert!(!model.quit && model.desk().field.is_empty());
+    }
+}
+
+/// The log goes on with what is about others. What arrives while one is there is not new since one was away.
+#[test]
+fn nothing_is_new_where_nothing_was_missed() {
+    use crate::tui::window::{Part, Window};
+    use hatchery_core::{EventId, MessageKind};
+    for missed in [false, true] {
+        let mut model = crate::tui::model::Model::new((80, 24), NOW, crate::tui::look::Look::PLAIN);
+        let desk = model.desks.entry(id("aaaa")).or_default();
+        (desk.seen, desk.left) = (EventId(2), Some(NOW));
+        update(&mut model, super::overview(100, Vec::new()));
+        drop(crate::tui::act::go(&mut model, id("aaaa")));
+        let said = |number| super::said(number, "aaaa", MessageKind::Assistant, "words");
+        let records = (1..=if missed { 3 } else { 2 }).map(said).collect();
+        let window = Window { records, from: EventId::START, more: false, to: EventId(100), later: false };
+        update(&mut model, Msg::Window { agent: id("aaaa"), part: Part::End { before: None }, result: Ok(window) });
+        update(&mut model, Msg::Events(vec![said(101)]));
+        assert_eq!(screen(&model).contains("new since"), missed, "{}", screen(&model));
+    }
+}

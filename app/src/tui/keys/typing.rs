@@ -37,7 +37,7 @@ pub(super) fn in_text(model: &mut Model, key: KeyEvent, leaving: bool) -> Vec<Ef
             model.focus = Focus::Browse;
             model.desk_mut().chosen = None;
             if model.is_first_time("esc") {
-                model.say("You browse: j k move, Enter folds. Esc goes back to your text. It never stops anybody.");
+                model.say("You browse: j k move, Enter folds, Esc goes back. It never stops anybody.");
             }
             return act::choose_block(model, 0);
         }

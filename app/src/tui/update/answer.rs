@@ -4,13 +4,16 @@ use super::{Effect, Failed, Tag, words};
 use crate::http::{AdoptedView, FileList, KillPreview};
 use crate::tui::model::{self, Model};
 use crate::tui::overlay::{Overlay, Preview, Reader};
-use crate::tui::panel::{SheetKind, Side};
+use crate::tui::panel::{SheetKind, SheetRow, Side};
 use crate::tui::{act, command, complete, here, sheets, text};
 use crate::worktree::Changes;
 use hatchery_core::{AgentId, Timestamp};
 use serde_json::Value;
 
 pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -> Vec<Effect> {
+/// The narrowest panel has so much room for a sentence.
+const SHEET_CELLS: usize = 36;
+
     match (tag, result) {
         (Tag::Say(number), result) => act::said(model, number, result),
         (Tag::Run(text), Ok(value)) => match id_of(&value) {
@@ -202,7 +205,8 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
         (Tag::Sheet, Err(why)) => {
             let words = words(&why);
             if let Some(Side::Sheet(sheet)) = &mut model.side {
-                (sheet.title, sheet.loading) = (words, false);
+                let rows = text::wrap(&text::clean(&words), SHEET_CELLS).into_iter().map(SheetRow::plain).collect();
+                (sheet.title, sheet.rows, sheet.loading) = ("It cannot be shown".to_owned(), rows, false);
             }
             Vec::new()
         }
