@@ -65,14 +65,7 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
         }
         "answer" => {
             let (question, words) = question_and_text(model, rest)?;
-            let need = format!("q{question}");
-            let words = numbered_answer(model, question, words);
-            let tag = Tag::Answer { need, words: words.clone() };
-            vec![Effect::Post {
-                tag,
-                path: format!("/api/questions/{question}/answer"),
-                body: json!({ "answer": words }),
-            }]
+            vec![act::answer_effect(model, question, numbered_answer(model, question, words))]
         }
         "send" => {
             let (agent, words) = agent_and_text(model, rest)?;
@@ -288,16 +281,16 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
             vec![Effect::Mouse(model.mouse)]
         }
         "exit" | "quit" => {
-/// The numbers of seats.
-fn seats(words: &str) -> Option<Vec<u64>> {
-    words.split_whitespace().map(|seat| seat.parse().ok()).collect()
-}
-
             model.quit = true;
             Vec::new()
         }
         other => return Err(unknown(other)),
     })
+}
+
+/// The numbers of seats.
+fn seats(words: &str) -> Option<Vec<u64>> {
+    words.split_whitespace().map(|seat| seat.parse().ok()).collect()
 }
 
 /// `/set KEY on|off`, until the terminal is left. `[tui]` in the settings holds for the next time.

@@ -107,12 +107,13 @@ pub fn paste(model: &mut Model, pasted: &str) -> Vec<Effect> {
         && home.typing
     {
         let key = home.chosen.clone().unwrap_or_default();
-        if let Err(TooLong(bytes)) = model.own.entry(key).or_default().paste(pasted) {
+        if let Err(TooLong(bytes)) = model.own.entry(key).or_default().field.paste(pasted) {
             model.say(format!("{} is too long for an answer.", text::size(bytes)));
         }
         return Vec::new();
     }
     model.focus = Focus::Text;
+    model.recall.settle();
     let was_empty = model.desk().field.is_empty();
     if let Err(TooLong(bytes)) = model.desk_mut().field.paste(pasted) {
         model.say(format!("{} is too long for a message. /attach makes a file of it.", text::size(bytes)));

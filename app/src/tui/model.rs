@@ -54,7 +54,7 @@ pub struct Model {
     pub front: Desk,
     pub outbox: Vec<Outgoing>,
     /// Answers in your own words that are not sent yet, by need.
-    pub own: BTreeMap<String, Field>,
+    pub own: BTreeMap<String, OwnWords>,
     /// The last one last.
     pub visits: Vec<AgentId>,
     pub pins: [Option<AgentId>; PINS],
@@ -163,6 +163,16 @@ impl Desk {
     pub fn stored(&self) -> Self {
         Self { field: self.field.stored(), new_from: None, chosen: None, ..self.clone() }
     }
+}
+
+/// An answer in your own words, and who asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OwnWords {
+    /// None in a file of an older program.
+    pub agent: Option<AgentId>,
+    #[serde(flatten)]
+    pub field: Field,
 }
 
 /// What Enter will do with the text.
@@ -463,6 +473,8 @@ impl Model {
         {
             *free = Some(agent);
         }
+        // Where ↑ has gone to is in the texts to the agent that was left.
+        self.recall.settle();
         (self.current, self.in_front_since) = (Some(agent), self.now);
         (self.search, self.going) = (None, None);
         self.front.field = self.front.field.take();

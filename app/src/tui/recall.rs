@@ -15,8 +15,15 @@ pub struct Recall {
     pub entries: Vec<Entry>,
     /// How many were ever added here: the last ones may not be on disk yet.
     pub added: usize,
-    /// Where ↑ has gone to, and the text that was there before.
-    at: Option<(usize, Field)>,
+    walk: Option<Walk>,
+}
+
+/// Where ↑ has gone to, and the text that was there before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Walk {
+    at: usize,
+    draft: Field,
+    agent: Option<AgentId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,15 +41,26 @@ impl Entry {
 impl Recall {
     /// Keeps a text that was sent. A long one is not kept: the log has it.
     pub fn keep(&mut self, agent: Option<AgentId>, text: &str) {
-        self.at = None;
+        self.settle();
         if text.len() <= LONG_BYTES {
-            self.set_aside(agent, text);
+            self.add(agent, text);
         }
     }
 
     /// Keeps a text that is nowhere else, however long it is.
     pub fn set_aside(&mut self, agent: Option<AgentId>, text: &str) {
-        self.at = None;
+        self.settle();
+        self.add(agent, text);
+    }
+
+    /// The entry that is shown is a text like any other from here on. The draft that was there before it is kept.
+    pub fn settle(&mut self) {
+        if let Some(Walk { draft, agent, .. }) = self.walk.take() {
+            self.add(agent, &draft.whole());
+        }
+    }
+
+    fn add(&mut self, agent: Option<AgentId>, text: &str) {
         let text = text.trim_end();
         let repeated = self.entries.last().is_some_and(|last| last.text == text && last.agent == agent);
         if text.is_empty() || repeated {
@@ -56,28 +74,26 @@ impl Recall {
     /// The entry before the one that is shown: first this agent's, then all.
     pub fn older(&mut self, agent: Option<AgentId>, shown: &Field) -> Option<Field> {
         let order = self.order(agent);
-        let next = self.at.as_ref().map_or(0, |(at, _)| at + 1);
-        let entry = &self.entries[*order.get(next)?];
-        let draft = self.at.take().map_or_else(|| shown.clone(), |(_, draft)| draft);
-        self.at = Some((next, draft));
+        let at = self.walk.as_ref().map_or(0, |walk| walk.at + 1);
+        let entry = &self.entries[*order.get(at)?];
+        let draft = self.walk.take().map_or_else(|| shown.clone(), |walk| walk.draft);
+        self.walk = Some(Walk { at, draft, agent });
         Some(Field::of_any(&entry.text))
     }
 
     /// The entry after it, or the draft that was begun.
     pub fn newer(&mut self, agent: Option<AgentId>) -> Option<Field> {
-        let (at, draft) = self.at.take()?;
-        if at == 0 {
-            return Some(draft);
-        }
+        let walk = self.walk.take()?;
+        let Some(at) = walk.at.checked_sub(1) else { return Some(walk.draft) };
         let order = self.order(agent);
-        let entry = &self.entries[*order.get(at - 1)?];
-        self.at = Some((at - 1, draft));
+        let entry = &self.entries[*order.get(at)?];
+        self.walk = Some(Walk { at, ..walk });
         Some(Field::of_any(&entry.text))
     }
 
-    /// Something was typed: the entry is a text like any other.
-    pub fn settle(&mut self) {
-        self.at = None;
+    /// The agent in whose field a text was typed last, if that is known.
+    pub fn typed_to(&self, text: &str) -> Option<Option<AgentId>> {
+        self.entries.iter().rev().find(|entry| entry.text == text.trim_end()).map(|entry| entry.agent)
     }
 
     /// The entries with these words, the latest first.

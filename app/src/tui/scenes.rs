@@ -37,7 +37,7 @@ mod webhooks;
 use super::draw;
 use super::field::Field;
 use super::look::Look;
-use super::model::{Changed, Focus, Key, Link, Model, Outgoing, Partial, Purpose, ScrollPosition};
+use super::model::{Changed, Focus, Key, Link, Model, Outgoing, OwnWords, Partial, Purpose, ScrollPosition};
 use super::overlay::{Finder, Help, KillAsk, Overlay, Preview};
 use super::panel::{Home, QuestPanel, Side};
 use super::search::Search;
@@ -201,7 +201,7 @@ fn a_permission_answered_in_place() {
     model.roster.documents.clear();
     let key = format!("q{}", wants_psql().id);
     let home = Home { entered: Timestamp(NOW.0 - 10_000), choice: Some(1), typing: true, ..Home::default() };
-    model.own.insert(key, Field::of("not on this one"));
+    model.own.insert(key, own("not on this one"));
     model.side = Some(Side::Home(home));
     model.focus = Focus::Side;
     screen!("20-permission-80x24", model);
@@ -520,6 +520,10 @@ fn browse_and_search() {
     screen!("17-browse-search-80x24", model);
 }
 
+fn own(words: &str) -> OwnWords {
+    OwnWords { agent: None, field: Field::of(words) }
+}
+
 #[test]
 fn who_needs_you_alone() {
     let mut model = waits_for_psql((80, 24), table_begin(TABLE_80));
@@ -531,7 +535,7 @@ fn who_needs_you_alone() {
     let home = Home { choice: Some(2), typing: true, entered: Timestamp(NOW.0 - 10_000), ..Home::default() };
     at_work_again(&mut model, &["zz00", "zz01"]);
     done_again(&mut model, &["zz02", "zz03"]);
-    model.own.insert("q47902".into(), Field::of("Keep it for 30 days, then drop it"));
+    model.own.insert("q47902".into(), own("Keep it for 30 days, then drop it"));
     model.side = Some(Side::Home(home));
     model.focus = Focus::Side;
     screen!("18-needs-you-80x24", model);

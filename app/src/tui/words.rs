@@ -246,6 +246,9 @@ pub fn enter_does(model: &Model) -> String {
         }
         Some(Purpose::Answer(id)) => {
             let asked = model.roster.questions.iter().find(|question| question.id == id);
+            if asked.is_none() {
+                return format!("#{} is no longer asked. Enter keeps your words here.", text::thousands(id.0));
+            }
             let chosen = asked.filter(|asked| !asked.takes.amount);
             let chosen = chosen.and_then(|asked| chosen_by_number(model, asked, &desk.field.whole()));
             return match chosen {

@@ -23,7 +23,7 @@ pub fn fork(
     let body = json!({ "parent": parent.to_string(), "at": at.map(|at| at.0), "name": name, "prompt": prompt });
     model.awaited_fork = Some(AwaitedFork { child: None, stay: false, forked: true, waits_for: None });
     model.say(format!("{} is forked …", model.name(parent)));
-    vec![Effect::Post { tag: Tag::Fork { field }, path: "/api/agents".into(), body }]
+    vec![Effect::Post { tag: Tag::Fork { parent, field }, path: "/api/agents".into(), body }]
 }
 
 /// The daemon has taken the fork on. It may wait for tools of its parent.

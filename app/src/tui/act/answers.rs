@@ -1,5 +1,6 @@
 //! Answers to questions, and commands to quests.
 
+use super::saying::place_of_texts;
 use super::{go, open_quest};
 use crate::client::paths::step_path;
 use crate::quest_document::QuestWord;
@@ -24,10 +25,10 @@ const SHORT_QUEST: usize = 6;
 /// What stands in Home while an answer is under way.
 pub const SENDING: &str = "Sending …";
 
-pub(super) fn answer_effect(question: EventId, need: String, answer: String) -> Effect {
-    let words = answer.clone();
+pub fn answer_effect(model: &Model, question: EventId, answer: String) -> Effect {
+    let agent = model.roster.questions.iter().find(|asked| asked.id == question).map(|asked| asked.agent);
     Effect::Post {
-        tag: Tag::Answer { need, words },
+        tag: Tag::Answer { need: format!("q{question}"), agent, words: answer.clone() },
         path: format!("/api/questions/{question}/answer"),
         body: json!({ "answer": answer }),
     }
@@ -85,6 +86,7 @@ pub fn chosen_in_home(model: &Model) -> Option<AgentId> {
 /// A number chooses an answer.
 pub fn choose(model: &mut Model, number: usize) {
     let Some((_, need)) = chosen_need(model) else { return };
+    let agent = need.agent();
     let (key, count, own) = match need {
         Need::Question(question) => {
             let choices = choices(model, question);
@@ -102,11 +104,12 @@ pub fn choose(model: &mut Model, number: usize) {
         home.typing = own;
     }
     if own {
-        model.own.entry(key).or_default();
+        model.own.entry(key).or_default().agent = agent;
     }
 }
 
-/// Words for a question that is no longer asked are in the history. While they are being sent, the answer decides.
+/// Words for a question that is no longer asked go to the texts of the agent that asked: where they would stand in its field, Enter
+/// would do something else than before. While they are typed or sent, they stay.
 pub fn keep_own_words(model: &mut Model) {
     let asked = |need: &str| model.roster.questions.iter().any(|question| format!("q{}", question.id) == need);
     let is_open = |need: &str| match &model.side {
@@ -117,10 +120,16 @@ pub fn keep_own_words(model: &mut Model) {
     };
     let gone: Vec<String> = model.own.keys().filter(|need| !asked(need) && !is_open(need)).cloned().collect();
     for need in gone {
-        if let Some(words) = model.own.remove(&need) {
-            model.recall.set_aside(model.current, &words.whole());
+        if let Some(words) = model.own.remove(&need).filter(|words| !words.field.is_empty()) {
+            model.recall.set_aside(words.agent, &words.field.whole());
+            let place = place_of_texts(model, words.agent);
+            model.say(format!("The question is no longer asked. Your words for it are in {place}."));
         }
     }
+}
+
+fn own_words(model: &Model, need: &str) -> String {
+    model.own.get(need).map(|words| words.field.whole()).unwrap_or_default()
 }
 
 /// Enter in Home: carries the chosen answer out.
@@ -142,6 +151,7 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
             (home.chosen, home.choice, home.typing) = (None, None, false);
         }
         model.say("This was answered meanwhile. Nothing was sent.");
+        keep_own_words(model);
         return Vec::new();
     }
     match need {
@@ -150,13 +160,13 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
             let Some(choice) = choices.get(choice) else { return Vec::new() };
             let answer = match &choice.answer {
                 Answer::ReadPlan(quest) => return open_quest(model, Some(*quest)),
-                Answer::Deny => match model.own.get(&key).map(Field::whole).unwrap_or_default().trim() {
+                Answer::Deny => match own_words(model, &key).trim() {
                     "" => "deny".to_owned(),
                     reason => format!("deny: {reason}"),
                 },
                 Answer::Word(word) => word.clone(),
                 Answer::Own(begin) => {
-                    let own = model.own.get(&key).map(Field::whole).unwrap_or_default();
+                    let own = own_words(model, &key);
                     if own.trim().is_empty() {
                         return Vec::new();
                     }
@@ -167,7 +177,7 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
                 home.typing = false;
                 home.outcomes.insert(key.clone(), SENDING.to_owned());
             }
-            vec![answer_effect(id, key, answer)]
+            vec![answer_effect(model, id, answer)]
         }
         Need::FailedStep { quest, step } => {
             let (quest, step) = (quest.id, quest.steps[step].id.to_string());

@@ -64,9 +64,8 @@ pub fn send(model: &mut Model) -> Vec<Effect> {
                 }
             };
             take_text(model);
-            let need = format!("q{question}");
             model.say("Sending …");
-            vec![answer_effect(question, need, words)]
+            vec![answer_effect(model, question, words)]
         }
         Purpose::Message => {
             let field = take_text(model);
@@ -87,7 +86,7 @@ pub fn send(model: &mut Model) -> Vec<Effect> {
 
 /// Takes the text out of the field to be sent, and keeps it in the history. A long paste is not kept: what is sent is in the log.
 pub fn take_text(model: &mut Model) -> Field {
-    let field = take_field(model);
+    let field = model.desk_mut().take_text().field;
     let shown = if field.raw().len() == field.len() { field.whole() } else { String::new() };
     model.recall.keep(model.current, &shown);
     model.overlay = None;
@@ -96,14 +95,8 @@ pub fn take_text(model: &mut Model) -> Field {
 
 /// Takes the text out of the field and puts all of it into the history, because it is nowhere else.
 pub fn lay_aside(model: &mut Model) {
-    let field = take_field(model);
+    let field = model.desk_mut().take_text().field;
     model.recall.set_aside(model.current, &field.whole());
-}
-
-fn take_field(model: &mut Model) -> Field {
-    let desk = model.desk_mut();
-    (desk.purpose, desk.begun_on) = (None, None);
-    desk.field.take()
 }
 
 /// Says something to an agent, or keeps it until the daemon is back.
@@ -178,8 +171,8 @@ pub fn said(model: &mut Model, number: u64, result: Result<Value, Failed>) -> Ve
         }
         Err(why) => {
             let outgoing = model.outbox.remove(at);
-            model.say(words(&why));
-            give_back_to(model, outgoing.agent, &outgoing.field);
+            let place = give_back_to(model, Some(outgoing.agent), &outgoing.field);
+            model.say(words(&why) + &place);
             flush(model)
         }
     }
@@ -196,47 +189,42 @@ pub fn arrived(model: &mut Model, agent: AgentId, id: EventId, content: &str) {
     }
 }
 
-/// Text that was refused is in the field again, or in the history when something else is being typed.
-pub fn give_back(model: &mut Model, field: &Field) {
-    match model.current {
-        Some(agent) => give_back_to(model, agent, field),
-        None => give_back_to_front(model, field),
+/// Text that was refused is in the field of the agent again, or in its history when something else is being typed there. Gives the
+/// sentence that says so, where that cannot be seen.
+pub fn give_back_to(model: &mut Model, agent: Option<AgentId>, field: &Field) -> String {
+    let desk = match agent {
+        Some(agent) => model.desks.entry(agent).or_default(),
+        None => &mut model.front,
+    };
+    // The field without an agent is out of sight once there is one.
+    if !desk.field.is_empty() || agent.is_none() && model.current.is_some() {
+        model.recall.set_aside(agent, &field.whole());
+        return format!(" Your words are in {}.", place_of_texts(model, agent));
+    }
+    desk.field.set(field);
+    desk.purpose = Some(if field.raw().starts_with('/') { Purpose::Command } else { Purpose::Message });
+    match agent.filter(|_| agent != model.current) {
+        Some(agent) => format!(" Your words are in your text to {}.", model.name(agent)),
+        None => String::new(),
     }
 }
 
-fn give_back_to_front(model: &mut Model, field: &Field) {
-    match model.front.field.is_empty() {
-        true => model.front.field.set(field),
-        false => model.recall.set_aside(None, &field.whole()),
-    }
-}
-
-/// An answer that was not taken is in the field of the agent that asked.
-pub fn give_back_answer(model: &mut Model, need: &str, words: &str) {
-    let asked = model.roster.questions.iter().find(|question| format!("q{}", question.id) == need);
-    match asked.map(|question| question.agent).or(model.current) {
-        Some(agent) => give_back_to(model, agent, &Field::of(words)),
-        None => give_back_to_front(model, &Field::of(words)),
-    }
-}
-
-fn give_back_to(model: &mut Model, agent: AgentId, field: &Field) {
-    let desk = model.desks.entry(agent).or_default();
-    match desk.field.is_empty() {
-        true => {
-            desk.field.set(field);
-            desk.purpose = Some(if field.raw().starts_with('/') { Purpose::Command } else { Purpose::Message });
-        }
-        false => model.recall.set_aside(Some(agent), &field.whole()),
+/// Where texts are that were set aside.
+pub(super) fn place_of_texts(model: &Model, agent: Option<AgentId>) -> String {
+    match agent.filter(|_| agent != model.current) {
+        Some(agent) => format!("your texts to {}: ↑ there brings them back", model.name(agent)),
+        None => "your texts: ↑ brings them back".to_owned(),
     }
 }
 
 /// A command was refused: its text stays to be corrected.
 pub fn failed(model: &mut Model, text: &str, why: &str) -> Vec<Effect> {
-    model.say(why);
-    if !text.is_empty() {
-        give_back(model, &Field::of(text));
-    }
+    // Where it would stand in the field of another agent, Enter would carry it out for that one.
+    let place = match text.is_empty() {
+        true => String::new(),
+        false => give_back_to(model, model.recall.typed_to(text).unwrap_or(model.current), &Field::of(text)),
+    };
+    model.say(format!("{why}{place}"));
     Vec::new()
 }
 

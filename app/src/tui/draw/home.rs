@@ -114,6 +114,13 @@ fn page(model: &Model, home: &Home, cells: usize, room: Room) -> Page {
             page.lines.push(Line::default());
         }
     }
+    // What is typed stays in sight, also when it is no longer asked.
+    let gone = home.chosen.as_ref().filter(|key| home.typing && needs.iter().all(|need| need.key() != **key));
+    if let Some(words) = gone.and_then(|key| model.own.get(key)) {
+        let words = format!(" No longer asked. Your words: {}", words.field.shown().replace('\n', " "));
+        page.lines.push(Line::styled(text::cut(&words, cells), look.style(Ink::Accent)));
+        page.lines.push(Line::default());
+    }
     // What was answered stays until the panel closes.
     for (key, outcome) in &home.outcomes {
         if needs.iter().all(|need| need.key() != *key) {
@@ -249,12 +256,13 @@ fn add_choices(
         let own = model
             .own
             .get(key)
+            .map(|words| &words.field)
             .filter(|field| is_own && (here || !field.is_empty()) && (home.typing || !field.is_empty()));
         let begin = if label.starts_with("Deny") { "Deny: " } else { "" };
         let label = own.map_or(label, |field| format!("{begin}{}", field.shown().replace('\n', " ")));
         let number = format!("{} ", at + 1);
         if here && home.typing && is_own && model.focus == Focus::Side {
-            let before = model.own.get(key).map(|field| text::width(&field.shown_before_cursor())).unwrap_or(0);
+            let before = own.map(|field| text::width(&field.shown_before_cursor())).unwrap_or(0);
             page.caret = Some((
                 page.lines.len(),
                 (3 + text::width(&number) + begin.len() + before).min(cells.saturating_sub(1)),

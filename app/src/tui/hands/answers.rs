@@ -71,7 +71,7 @@ fn an_answer_is_never_given_to_another_question() {
     press(&mut model, KeyCode::Char('1'));
     let effects = press(&mut model, KeyCode::Enter);
     assert_eq!(posted(&effects).len(), 1);
-    let tag = Tag::Answer { need: "q102".into(), words: "allow".into() };
+    let tag = Tag::Answer { need: "q102".into(), agent: Some(id("bbbb")), words: "allow".into() };
     update(&mut model, overview(103, vec![permission(103, "aaaa")]));
     update(&mut model, Msg::Answer { tag, result: Ok(json!({ "events": [] })) });
     press(&mut model, KeyCode::Char('1'));
@@ -158,11 +158,11 @@ fn words_of_ones_own_stay_when_home_closes() {
     assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "deny: not now" }))]);
 }
 
-/// Somebody else was faster: the words are in the history.
+/// Somebody else was faster: the words are with the agent that asked, and nowhere where Enter would say them to another one.
 #[test]
-fn words_for_a_question_that_is_gone_are_in_the_history() {
+fn words_for_a_question_that_is_gone_stay_with_who_asked() {
     let mut model = at_ann();
-    update(&mut model, overview(101, vec![permission(101, "aaaa")]));
+    update(&mut model, overview(101, vec![permission(101, "bbbb")]));
     control(&mut model, 'x');
     press(&mut model, KeyCode::Char('a'));
     press(&mut model, KeyCode::Char('2'));
@@ -170,9 +170,76 @@ fn words_for_a_question_that_is_gone_are_in_the_history() {
     press(&mut model, KeyCode::Esc);
     update(&mut model, overview(102, Vec::new()));
     assert!(model.own.is_empty());
+    let said = "The question is no longer asked. Your words for it are in your texts to bob: ↑ there brings them back.";
+    assert_eq!(model.notice(), Some(said));
     press(&mut model, KeyCode::Esc);
+    write(&mut model, "to ann");
+    control(&mut model, 'c');
+    press(&mut model, KeyCode::Up);
+    assert_eq!(model.desk().field.whole(), "to ann");
+    drop(crate::tui::act::go(&mut model, id("bbbb")));
+    assert!(model.desk().field.is_empty());
     press(&mut model, KeyCode::Up);
     assert_eq!(model.desk().field.whole(), "not now");
+}
+
+/// The answer is refused after one has gone to another agent: the words go back to where they were typed.
+#[test]
+fn a_refused_answer_goes_back_to_who_asked() {
+    for is_typed_there in [false, true] {
+        let mut model = at_ann();
+        update(&mut model, overview(101, vec![question(101, "aaaa")]));
+        write(&mut model, "look again, please");
+        let Some(crate::tui::update::Effect::Post { tag, .. }) = press(&mut model, KeyCode::Enter).into_iter().next()
+        else {
+            panic!("no answer is sent")
+        };
+        if is_typed_there {
+            write(&mut model, "next");
+        }
+        drop(crate::tui::act::go(&mut model, id("bbbb")));
+        update(&mut model, overview(102, Vec::new()));
+        let refused = Failed::Refused { code: "no_question".into(), words: "x".into() };
+        update(&mut model, Msg::Answer { tag, result: Err(refused) });
+        assert!(model.desk().field.is_empty());
+        let (place, drafted) = match is_typed_there {
+            true => ("in your texts to ann: ↑ there brings them back", "next"),
+            false => ("in your text to ann", "look again, please"),
+        };
+        let said = format!("It is answered already, or no longer asked. Your words are {place}.");
+        assert_eq!(model.notice(), Some(said.as_str()));
+        assert_eq!(model.desks[&id("aaaa")].field.whole(), drafted);
+        press(&mut model, KeyCode::Up);
+        drop(crate::tui::act::go(&mut model, id("aaaa")));
+        control(&mut model, 'c');
+        press(&mut model, KeyCode::Up);
+        if is_typed_there {
+            press(&mut model, KeyCode::Up);
+        }
+        assert_eq!(model.desk().field.whole(), "look again, please");
+    }
+}
+
+/// While words are typed in Home, their question is answered elsewhere: they are for no other question, and stay in sight.
+#[test]
+fn words_that_are_typed_are_for_no_other_question() {
+    let mut model = at_ann();
+    update(&mut model, overview(101, vec![permission(101, "aaaa"), permission(102, "bbbb")]));
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('a'));
+    press(&mut model, KeyCode::Char('2'));
+    write(&mut model, "not ");
+    update(&mut model, overview(103, vec![permission(102, "bbbb")]));
+    write(&mut model, "now");
+    assert!(!model.own.contains_key("q102"));
+    let shown = crate::tui::scenes::shown(&model);
+    assert!(shown.contains("No longer asked. Your words: not now"), "{shown}");
+    a_moment_later(&mut model);
+    assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
+    assert_eq!(
+        model.notice(),
+        Some("The question is no longer asked. Your words for it are in your texts: ↑ brings them back.")
+    );
 }
 
 #[test]
@@ -294,7 +361,7 @@ fn an_answer_that_was_not_taken_is_given_back() {
     write(&mut model, "look again, please");
     press(&mut model, KeyCode::Enter);
     assert!(model.desk().field.is_empty());
-    let tag = Tag::Answer { need: "q101".into(), words: "look again, please".into() };
+    let tag = Tag::Answer { need: "q101".into(), agent: Some(id("aaaa")), words: "look again, please".into() };
     update(&mut model, Msg::Answer { tag, result: Err(Failed::Away { sent: false }) });
     assert_eq!(model.desk().field.whole(), "look again, please");
 }

@@ -63,7 +63,7 @@ fn arrive(model: &mut Model, number: u64, (kind, whose, text): (u8, u8, String))
         13 => Msg::Up,
         14 => {
             let refused = Failed::Refused { code: "no_question".into(), words: text };
-            let tag = Tag::Answer { need: "q5".into(), words: String::new() };
+            let tag = Tag::Answer { need: "q5".into(), agent: Some(id(of)), words: String::new() };
             Msg::Answer { tag, result: Err(refused) }
         }
         15 => {

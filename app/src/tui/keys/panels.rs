@@ -154,8 +154,9 @@ fn in_home(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             KeyCode::Esc => home.typing = false,
             KeyCode::Up | KeyCode::Down => home.typing = false,
             _ => {
-                let key_of = chosen.unwrap_or_default();
-                edit_key(model.own.entry(key_of).or_default(), key);
+                // Also when this one is no longer asked: what is typed is for no other question.
+                let key_of = home.chosen.clone().or(chosen).unwrap_or_default();
+                edit_key(&mut model.own.entry(key_of).or_default().field, key);
             }
         }
         return Vec::new();

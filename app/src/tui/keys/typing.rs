@@ -80,6 +80,7 @@ pub(super) fn in_text(model: &mut Model, key: KeyEvent, leaving: bool) -> Vec<Ef
 }
 
 fn edit(model: &mut Model, change: impl FnOnce(&mut Field)) {
+    model.recall.settle();
     change(&mut model.desk_mut().field);
 }
 

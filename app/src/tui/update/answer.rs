@@ -2,6 +2,7 @@
 
 use super::{Effect, Failed, Tag, words};
 use crate::http::{AdoptedView, FileList, KillPreview};
+use crate::tui::field::Field;
 use crate::tui::model::{self, Model};
 use crate::tui::overlay::{Overlay, Preview, Reader};
 use crate::tui::panel::{SheetKind, SheetRow, Side};
@@ -10,10 +11,10 @@ use crate::worktree::Changes;
 use hatchery_core::{AgentId, Timestamp};
 use serde_json::Value;
 
-pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -> Vec<Effect> {
 /// The narrowest panel has so much room for a sentence.
 const SHEET_CELLS: usize = 36;
 
+pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -> Vec<Effect> {
     match (tag, result) {
         (Tag::Say(number), result) => act::said(model, number, result),
         (Tag::Run(text), Ok(value)) => match id_of(&value) {
@@ -37,14 +38,20 @@ const SHEET_CELLS: usize = 36;
             }
             None => Vec::new(),
         },
-        (Tag::Fork { field }, Err(why)) => {
-            if let Some(field) = field {
-                act::give_back(model, &field);
-            }
-            model.say(words(&why));
+        (Tag::Fork { parent, field }, Err(why)) => {
+            let place = field.map(|field| act::give_back_to(model, Some(parent), &field)).unwrap_or_default();
+            model.say(words(&why) + &place);
             Vec::new()
         }
-        (Tag::Answer { need, words: said }, result) => {
+        (Tag::Answer { need, agent, words: said }, result) => {
+            let is_from_home = matches!(&model.side, Some(Side::Home(home)) if home.outcomes.get(&need).is_some_and(|it| it == act::SENDING));
+            let kept = match &result {
+                Err(_) if !is_from_home => match act::give_back_to(model, agent.or(model.current), &Field::of(&said)) {
+                    place if place.is_empty() => " Your words are still here.".to_owned(),
+                    place => place,
+                },
+                _ => " Your words are still here.".to_owned(),
+            };
             let outcome = match &result {
                 Ok(value) => {
                     let event = value["events"][0]["id"].as_u64().map(|id| format!("  #{}", text::thousands(id)));
@@ -52,18 +59,14 @@ const SHEET_CELLS: usize = 36;
                 }
                 Err(Failed::Refused { code, .. }) if code == "no_question" && answered_at(model, &need).is_some() => {
                     let ago = model.now.0 - answered_at(model, &need).unwrap_or(model.now).0;
-                    format!("Somebody else has answered this {} ago. Your words are still here.", text::age(ago.max(0)))
+                    format!("Somebody else has answered this {} ago.{kept}", text::age(ago.max(0)))
                 }
                 Err(Failed::Refused { code, .. }) if code == "no_question" => {
-                    "It is answered already, or no longer asked. Your words are still here.".to_owned()
+                    format!("It is answered already, or no longer asked.{kept}")
                 }
-                Err(why) => format!("{} Your words are still here.", words(why)),
+                Err(why) => format!("{}{kept}", words(why)),
             };
             let now = model.now;
-            let is_from_home = matches!(&model.side, Some(Side::Home(home)) if home.outcomes.get(&need).is_some_and(|it| it == act::SENDING));
-            if result.is_err() && !is_from_home {
-                act::give_back_answer(model, &need, &said);
-            }
             if result.is_ok() {
                 model.own.remove(&need);
             }

@@ -44,6 +44,7 @@ pub enum Msg {
     },
     /// The inherited part could not be read.
     NotInherited(AgentId),
+    /// What an agent has from those before it, the oldest first. Without any, it has nothing.
     Inherited {
         agent: AgentId,
         from: AgentId,
@@ -90,11 +91,13 @@ pub enum Tag {
     Run(String),
     /// A fork, with the child's first message, which is given back if the fork is refused.
     Fork {
+        parent: AgentId,
         field: Option<Field>,
     },
-    /// An answer to a question, by the key of its need.
+    /// An answer to a question: the key of its need, and who asked, if that is known here.
     Answer {
         need: String,
+        agent: Option<AgentId>,
         words: String,
     },
     /// A command whose success is one sentence. On failure the text comes back.
