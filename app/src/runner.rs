@@ -135,20 +135,14 @@ pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>)
         let again = report_waiting(&context.handle, waiting).await || again;
         chores.arrange(&wanted);
         // A quest that is abandoned while no agent works for it changes nothing in the plan.
-        let look = if again { Some(RETRY_PAUSE) } else { chores.look_again() };
-        let pause = async {
-            match look {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => std::future::pending().await,
-            }
-        };
+        let pause = if again { RETRY_PAUSE } else { chores.look_again() };
         tokio::select! {
             changed = plan.changed() => if changed.is_err() { return },
             // More agents may be allowed to run. The sender lives as long as the context.
             _ = settings.changed() => {}
             Some(ended) = supervisors.tasks.join_next(), if !supervisors.tasks.is_empty() => supervisors.left(ended),
             Some(ended) = chores.tasks.join_next(), if !chores.tasks.is_empty() => chores.left(ended),
-            () = pause => {}
+            () = tokio::time::sleep(pause) => {}
             never = &mut retention => match never {},
         }
     }

@@ -11,8 +11,8 @@ use crate::ward::{self, Ward, WardJob, WardResult};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use hatchery_core::QuestId;
 use hatchery_core::quest::{QuestSpec, QuestState, WardSpec};
+use hatchery_core::{QuestId, Refusal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -182,12 +182,15 @@ async fn tried(api: Api, quest: QuestId, begin: bool) -> Result<TriedWard, ApiEr
 async fn trial(api: Api, quest: QuestId) -> Result<TriedWard, ApiError> {
     let world = api.handle.view();
     let (Some(quest_spec), Some(state)) = (world.quest_spec(quest), world.quest(quest)) else {
-        return Err(hatchery_core::Refusal::UnknownQuest(quest).into());
+        return Err(Refusal::UnknownQuest(quest).into());
     };
     if state.agents > 0 {
         let hint = "its steps run the ward by themselves; `hatchery quest show` shows the results";
         let message = format!("quest {quest} has begun, so its ward is not tried");
         return Err(ApiError::new(StatusCode::CONFLICT, "quest_begun", message, hint));
+    }
+    if state.is_over() {
+        return Err(Refusal::QuestOver { quest, state: state.state.word() }.into());
     }
     Ok(match &state.ward {
         None => TriedWard {

@@ -19,11 +19,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// How often it is looked for quests that are over and have worktrees left. One that cannot be tidied up is tried again after that time, and
-/// after twice that time.
+/// How often it is looked for worktrees whose quest is over or whose agent is dead. Those that cannot be removed are tried again after that
+/// time, and after twice that time.
 const TIDY_PAUSE: Duration = Duration::from_secs(2);
 /// The longest of those pauses: what is in the way is often taken away by a person.
 const LONGEST_TIDY_PAUSE: Duration = Duration::from_secs(600);
+/// The least time between two looks, because the plan may change often.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 type Key = (QuestId, StepId);
 
@@ -32,12 +34,14 @@ pub struct Chores {
     context: Arc<RunnerContext>,
     watcher: Option<FolderWatcher>,
     doing: BTreeMap<Key, Doing>,
-    /// Quests that may have worktrees. Those that are over are tidied up.
-    untidy: BTreeSet<QuestId>,
-    /// Agents with a worktree. It is removed when the agent is dead.
-    agents: BTreeSet<AgentId>,
+    /// The slugs of the worktrees that are being removed.
+    tidying: BTreeSet<String>,
     /// Those for which that has failed: when it is tried again, and how long the pause was.
-    later: BTreeMap<QuestId, (Instant, Duration)>,
+    later: BTreeMap<String, (Instant, Duration)>,
+    /// When worktrees were looked for.
+    looked_at: Option<Instant>,
+    /// A look was put off, because the last one was a moment ago.
+    is_due: bool,
     /// Whether the wards that an earlier daemon left behind were looked for.
     looked: bool,
     pub tasks: JoinSet<Finished>,
@@ -52,27 +56,25 @@ struct Doing {
 /// What a task was for.
 pub enum Finished {
     Chore(Key),
-    /// Whether nothing is left of a quest.
-    Tidied(QuestId, bool),
+    /// Whether nothing is left of the worktrees with this slug.
+    Tidied(String, bool),
     /// Wards that are not wanted any more were stopped.
     WardsStopped,
-    /// The worktree of a dead agent was removed, if that was possible.
-    AgentTidied,
 }
 
 impl Chores {
     pub fn new(context: Arc<RunnerContext>, watcher: Option<FolderWatcher>) -> Self {
-        let folders = std::fs::read_dir(context.project.data().join("worktrees")).into_iter().flatten().flatten();
-        // A folder, or a lock that was left when there was none any more.
-        let slug = |name: &str| name.strip_suffix(".lock").unwrap_or(name).to_owned();
-        let slugs: BTreeSet<String> = folders.filter_map(|entry| Some(slug(entry.file_name().to_str()?))).collect();
-        let world = context.handle.view();
-        let has_folder =
-            |id: &QuestId| world.quest_spec(*id).and_then(QuestSpec::slug).is_some_and(|slug| slugs.contains(slug));
-        let untidy = world.quests().map(|(id, _)| id).filter(has_folder).collect();
-        let agents = agent_worktrees::with_folders(&world, &slugs);
-        let (doing, later) = (BTreeMap::new(), BTreeMap::new());
-        Self { context, watcher, doing, untidy, agents, later, looked: false, tasks: JoinSet::new() }
+        Self {
+            context,
+            watcher,
+            doing: BTreeMap::new(),
+            tidying: BTreeSet::new(),
+            later: BTreeMap::new(),
+            looked_at: None,
+            is_due: false,
+            looked: false,
+            tasks: JoinSet::new(),
+        }
     }
 
     /// Sees to it that every wanted chore is being done, and none that is not.
@@ -99,7 +101,6 @@ impl Chores {
             if self.doing.contains_key(key) {
                 continue;
             }
-            self.untidy.insert(key.0);
             let (context, watcher, key, chore) =
                 (Arc::clone(&self.context), self.watcher.clone(), key.clone(), chore.clone());
             self.doing.insert(key.clone(), Doing { chore: chore.clone(), stopping: false });
@@ -108,15 +109,15 @@ impl Chores {
                 Finished::Chore(key)
             });
         }
-        self.tidy(plan);
-        self.tidy_agents(plan);
+        self.is_due = self.looked_at.is_some_and(|at| at.elapsed() < LOOK_PAUSE);
+        if !self.is_due {
+            self.tidy();
+        }
     }
 
-    /// When it has to be looked again, because there are worktrees that will have to go.
-    pub fn look_again(&self) -> Option<Duration> {
-        let now = Instant::now();
-        let later = self.later.values().map(|(at, _)| at.saturating_duration_since(now)).min();
-        if self.untidy.is_empty() { later } else { Some(TIDY_PAUSE) }
+    /// When it has to be looked again: worktrees are also made without a change of the plan, for example by the trial of a ward.
+    pub fn look_again(&self) -> Duration {
+        if self.is_due { LOOK_PAUSE } else { TIDY_PAUSE }
     }
 
     pub fn left(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
@@ -124,75 +125,90 @@ impl Chores {
             Ok(Finished::Chore(key)) => {
                 self.doing.remove(&key);
             }
-            Ok(Finished::WardsStopped | Finished::AgentTidied) => {}
-            Ok(Finished::Tidied(quest, true)) => {
-                self.later.remove(&quest);
-            }
-            Ok(Finished::Tidied(quest, false)) => {
-                let before = self.later.get(&quest).map_or(TIDY_PAUSE / 2, |(_, pause)| *pause);
-                let pause = (before * 2).min(LONGEST_TIDY_PAUSE);
-                self.later.insert(quest, (Instant::now() + pause, pause));
+            Ok(Finished::WardsStopped) => {}
+            Ok(Finished::Tidied(slug, gone)) => {
+                self.tidying.remove(&slug);
+                let before = self.later.remove(&slug);
+                if !gone {
+                    let pause = before.map_or(TIDY_PAUSE, |(_, pause)| (pause * 2).min(LONGEST_TIDY_PAUSE));
+                    self.later.insert(slug, (Instant::now() + pause, pause));
+                }
             }
             Err(error) => tracing::error!(%error, "a chore failed; it is begun again when the daemon is"),
         }
     }
 
-    /// Removes the worktrees of quests that are over, once no agent works in them. Work that is not in the trunk is rescued first.
-    fn tidy(&mut self, plan: &Plan) {
+    /// Removes the worktrees of quests that are over and of dead agents, once no agent works in them. Work that is nowhere else is rescued
+    /// first. What is there decides, not what was made, so it does not matter who has made it and when.
+    fn tidy(&mut self) {
+        let is_first = self.looked_at.replace(Instant::now()).is_none();
+        let slugs = self.present(is_first);
+        self.later.retain(|slug, _| slugs.contains(slug));
+        if slugs.is_empty() {
+            return;
+        }
         let world = self.context.handle.view();
-        // Every agent of a quest has a worktree.
-        self.untidy
-            .extend(plan.runs.keys().filter_map(|agent| world.assignment(*agent)).map(|assignment| assignment.quest));
-        let here =
-            |id: &QuestId| world.quest_spec(*id).is_some_and(|quest_spec| quest_spec.spec.host == self.context.host);
+        let slug_of = |id: QuestId| world.quest_spec(id).and_then(QuestSpec::slug).filter(|slug| slugs.contains(*slug));
+        let here = |id: QuestId| world.quest_spec(id).is_some_and(|spec| spec.spec.host == self.context.host);
         let forks = |quest: &Quest| quest.forks.keys().any(|agent| world.run(*agent).is_some_and(Run::is_open));
         let at_work = |quest: &Quest| quest.steps.values().any(|step| is_at_work(&world, step)) || forks(quest);
-        let quiet = |quest: &Quest| quest.is_over() && !at_work(quest);
         // A ward that was told to stop may still write, and a merge may still take its own worktree away.
-        let busy = |id: &QuestId| self.doing.keys().any(|(quest, _)| quest == id);
-        let now = Instant::now();
-        let again = self.later.iter().filter(|(_, (at, _))| *at <= now).map(|(id, _)| *id);
-        let over: BTreeSet<QuestId> = (self.untidy.iter().copied().chain(again))
-            .filter(|id| here(id) && !busy(id) && world.quest(*id).is_some_and(quiet))
-            .collect();
-        for quest in over {
-            self.untidy.remove(&quest);
-            // The same chore is not started a second time while it runs.
-            if let Some((at, pause)) = self.later.get_mut(&quest) {
-                *at = now + *pause + LONGEST_TIDY_PAUSE;
+        let busy = |id: QuestId| self.doing.keys().any(|(quest, _)| *quest == id);
+        let quests = world.quests().filter(|(id, quest)| {
+            quest.is_over() && slug_of(*id).is_some() && here(*id) && !at_work(quest) && !busy(*id)
+        });
+        let quests = quests.filter_map(|(id, _)| Some((slug_of(id)?.to_owned(), Owner::Quest(id))));
+        let agents = agent_worktrees::with_folders(&world, &slugs).into_iter();
+        let agents = agents.filter(|agent| agent_worktrees::is_over(&world, *agent));
+        let agents = agents.filter_map(|id| Some((agent_worktrees::slug_of(&world, id)?.to_owned(), Owner::Agent(id))));
+        // A fork may have worked in the worktree of another agent.
+        let over: BTreeMap<String, Owner> = quests.chain(agents).collect();
+        for (slug, owner) in over {
+            let waits = self.later.get(&slug).is_some_and(|(at, _)| *at > Instant::now());
+            if waits || !self.tidying.insert(slug.clone()) {
+                continue;
             }
             let context = Arc::clone(&self.context);
             self.tasks.spawn(async move {
-                stop_unwanted_wards(&context, Some(quest)).await;
-                let tidied = aside(move || tidy(&context, quest)).await;
-                if let Err(error) = &tidied {
-                    tracing::warn!(%quest, %error, "the worktrees of a quest could not be removed; trying again later");
+                if let Owner::Quest(quest) = owner {
+                    stop_unwanted_wards(&context, Some(quest)).await;
                 }
-                Finished::Tidied(quest, tidied.is_ok())
+                let folder = context.project.data().join("worktrees").join(&slug);
+                let tidied = aside(move || match owner {
+                    Owner::Quest(quest) => tidy(&context, quest),
+                    Owner::Agent(agent) => agent_worktrees::remove(&context, agent),
+                });
+                let tidied = tidied.await;
+                if let Err(error) = &tidied {
+                    tracing::warn!(
+                        slug,
+                        error,
+                        "the worktrees of a quest or an agent could not be removed; trying again later"
+                    );
+                }
+                Finished::Tidied(slug, tidied.is_ok() && !folder.exists())
             });
         }
+    }
+
+    /// The slugs of all worktrees. The first time also of locks: an earlier daemon may have left one without a worktree.
+    fn present(&self, with_locks: bool) -> BTreeSet<String> {
+        let entries = std::fs::read_dir(self.context.project.data().join("worktrees")).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names
+            .filter_map(|name| match name.strip_suffix(".lock") {
+                Some(slug) => with_locks.then(|| slug.to_owned()),
+                None => Some(name),
+            })
+            .collect()
     }
 }
 
-impl Chores {
-    /// The worktree of a dead agent goes when its process has ended. What is not committed is rescued first, and its branch stays.
-    fn tidy_agents(&mut self, plan: &Plan) {
-        let world = self.context.handle.view();
-        self.agents.extend(plan.runs.keys().filter(|agent| agent_worktrees::slug_of(&world, **agent).is_some()));
-        let over: Vec<AgentId> =
-            self.agents.iter().copied().filter(|agent| agent_worktrees::is_over(&world, *agent)).collect();
-        for agent in over {
-            self.agents.remove(&agent);
-            let context = Arc::clone(&self.context);
-            self.tasks.spawn(async move {
-                let tidied = aside(move || agent_worktrees::remove(&context, agent)).await;
-                if let Err(error) = tidied {
-                    tracing::warn!(%agent, %error, "the worktree of an agent could not be removed; the next daemon tries again");
-                }
-                Finished::AgentTidied
-            });
-        }
-    }
+/// Whose worktrees are removed.
+#[derive(Clone, Copy)]
+enum Owner {
+    Quest(QuestId),
+    Agent(AgentId),
 }
 
 /// Stops the wards that run and are not wanted, of all quests or of one: a daemon that was killed could not stop them.

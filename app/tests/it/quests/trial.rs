@@ -180,6 +180,23 @@ fn a_trial_goes_on_when_its_client_goes_away_and_two_share_one_trial() {
     assert_eq!(trials.lines().count(), 2, "one trial, and the ward of the step: {trials}");
 }
 
+/// The trial has made its worktree, and no agent has ever worked for it.
+#[test]
+fn a_quest_that_is_abandoned_after_a_trial_leaves_no_worktree() {
+    let shop = shop("");
+    let book = shop.playbook().play("a.codeweaver", &[done("a")]);
+    let held = json!({ "steps": [step("a", &[])], "ward": "false", "hold": true, "isolation": "worktree" });
+    let quest = shop.new_quest(&book, held);
+    let tried = shop.door().post(&format!("/api/quests/{quest}/try-ward"), &json!({})).json();
+    assert_eq!(tried["verdict"], "red", "{tried}");
+    let worktrees = shop.worktrees(&quest);
+    assert!(worktrees.exists());
+    shop.tell(&quest, "abandon");
+    wait_until("its worktrees are gone", || !worktrees.exists() && !worktrees.with_extension("lock").exists());
+    assert_eq!(shop.git(&["branch", "--list", &shop.branch(&quest)]), "");
+    shop.door().post(&format!("/api/quests/{quest}/try-ward"), &json!({})).refused(409, "quest_over");
+}
+
 #[test]
 fn what_a_new_quest_has_is_shown_before_it_is_created() {
     let shop = shop("");
