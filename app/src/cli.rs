@@ -435,8 +435,9 @@ impl Accepted<'_> {
 
 /// Words for people and for logs go to standard error.
 fn start_logging(level: &str, writer: BoxMakeWriter) -> Result<(), Report> {
-    let filter = tracing_subscriber::EnvFilter::try_new(level)
-        .map_err(|error| Report::new(Code::Usage, format_args!("log = \"{level}\" cannot be used: {error}")))?;
+    let filter = tracing_subscriber::EnvFilter::try_new(level).map_err(|_| {
+        Report::new(Code::Usage, "`log` is not a filter").hint("use error, warn, info, debug, trace, or off")
+    })?;
     let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let logging =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(ansi).with_target(false);

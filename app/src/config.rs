@@ -221,6 +221,8 @@ impl Config {
                 true => format!("the environment variable {PREFIX}{}", name.to_uppercase()),
                 false => file.path.display().to_string(),
             };
+            // What is written in the wrong place may be a secret.
+            let wrong = wrong.without_values();
             let report = Report::new(Code::Usage, format_args!("{place}: {}", wrong.message()));
             wrong.hint().into_iter().fold(report, |report, hint| report.hint(hint))
         })?;
@@ -241,7 +243,7 @@ impl Settings {
         let mut listen = match listen.as_deref() {
             None => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
             Some(text) => parse_listen(text).ok_or_else(|| {
-                usage(format!("`{text}` is not an address to listen on"))
+                usage("`listen` is not an address to listen on".into())
                     .hint("use an IP address, for example 127.0.0.1 or 127.0.0.1:8080")
             })?,
         };
@@ -393,10 +395,58 @@ mod tests {
         assert_eq!((config.open, config.log.as_str(), config.runs.retries), (false, "1", 7));
         assert_eq!(config.runs.pass_env, ["A", "B"]);
         let error = resolve("", &[("HATCHERY_PORT", "high")], &Flags::default()).unwrap_err().to_string();
-        assert!(
-            error.contains("HATCHERY_PORT: `port` must be a whole number from 0 to 65535, not \"high\""),
-            "{error}"
-        );
+        assert!(error.contains("HATCHERY_PORT: `port` must be a whole number from 0 to 65535, not a text"), "{error}");
+    }
+
+    /// A secret in the wrong place, or in a place that is wrong in another way. Errors are logged.
+    #[test]
+    fn no_value_of_a_setting_is_repeated() {
+        const SECRET: &str = "s3cret";
+        for (toml, setting) in [
+            ("claude_args = 's3cret'", "`claude_args` must be a list"),
+            ("claude_args = { token = 's3cret' }", "`claude_args` must be a list"),
+            ("claude_args = ['--x', ['s3cret']]", "`claude_args[1]` must be a text"),
+            ("codex_args = 's3cret'", "`codex_args` must be a list"),
+            ("pass_env = { TOKEN = 's3cret' }", "`pass_env` must be a list"),
+            ("env = { TOKEN = 's3cret' }", "`env` is not known"),
+            ("port = 's3cret'", "`port` must be a whole number"),
+            ("auth = 's3cret'", "`auth` must be \"token\" or \"none\""),
+            ("auth = { token = 's3cret' }", "`auth.token` must be \"token\" or \"none\""),
+            ("auth = ['s3cret']", "`auth` must be \"token\" or \"none\""),
+            ("permissions = 's3cret'", "`permissions` must be"),
+            ("listen = 's3cret'", "`listen` is not an address"),
+            ("store = { url = 's3cret' }", "`store` must be a text"),
+            ("notify = 's3cret'", "`notify` must be a table"),
+            ("[notify]\nwebhook = 's3cret'", "`notify.webhook` is not an address"),
+            ("[notify]\nwebhook = ['s3cret']", "`notify.webhook` must be a text"),
+            ("[notify]\ndesktop = 's3cret'", "`notify.desktop` must be true or false"),
+            ("[notify]\non = ['s3cret']", "`notify.on[0]` must be"),
+            ("[notify]\non = 's3cret'", "`notify.on` must be a list"),
+            ("[notify]\npace_ms = 's3cret'", "`notify.pace_ms` must be a whole number"),
+            ("[harness.goose]\nacp = 's3cret'", "`harness.goose.acp` must be a list"),
+            ("[harness]\ngoose = 's3cret'", "`harness.goose` must be a table"),
+            ("[worktrees]\nsetup = ['s3cret']", "`worktrees.setup` must be a text"),
+            ("[worktrees]\ncopy = 's3cret'", "`worktrees.copy` must be a list"),
+            ("[seats]\nhuman = 's3cret/'", "`seats.human` cannot be the name of a file"),
+            ("[seats]\nmode = 's3cret'", "`seats.mode` must be"),
+            ("[tui.keys]\nfork = 's3cret'", "`tui.keys.fork` is not one letter"),
+            ("[prices.house]\ninput = 's3cret'\noutput = 1", "`prices.house.input` must be"),
+            ("[prices]\nhouse = 's3cret'", "`prices.house` must be a table"),
+            ("[quests]\nroles = 's3cret'", "`quests.roles` must be a list"),
+            ("[quests.roles.siegemaster]\nprompt = ['s3cret']", "`quests.roles.siegemaster.prompt` must be a text"),
+        ] {
+            let error = resolve(toml, &[], &Flags::default()).unwrap_err();
+            let told = format!("{error} {:?}", error.hint);
+            assert!(told.contains(setting), "{toml} does not say {setting}: {told}");
+            assert!(!told.contains(SECRET), "{toml}: {told}");
+        }
+        let error = resolve("", &[("HATCHERY_RETRIES", SECRET)], &Flags::default()).unwrap_err().to_string();
+        assert!(error.contains("`retries` must be a whole number") && !error.contains(SECRET), "{error}");
+        // A number may be a password, too, unless a number is wanted.
+        let error = resolve("claude_args = 4711", &[], &Flags::default()).unwrap_err().to_string();
+        assert!(error.contains("`claude_args` must be a list") && !error.contains("4711"), "{error}");
+        let error = resolve("port = 4711000", &[], &Flags::default()).unwrap_err().to_string();
+        assert!(error.contains("not 4711000"), "{error}");
     }
 
     #[test]
@@ -427,22 +477,25 @@ mod tests {
         for (toml, expected) in [
             ("slot = 2", &["`quests.slot` is not known", "did you mean `quests.slots`?"][..]),
             ("slots = 0", &["`quests.slots` must be a whole number from 1 to 64, not 0"]),
-            ("slots = -1", &["from 1 to 64, not -1"]),
-            ("slots = 'many'", &["from 1 to 64, not \"many\""]),
-            ("ward = 3", &["`quests.ward` must be a text, not 3"]),
+            ("slots = -1", &["from 1 to 64, not a negative number"]),
+            ("slots = 'many'", &["from 1 to 64, not a text"]),
+            ("ward = 3", &["`quests.ward` must be a text, not a whole number"]),
             ("ward_limit_ms = 1", &["`quests.ward_limit_ms`", "from 1000 to 86400000"]),
-            ("isolation = 'docker'", &["`quests.isolation` must be \"worktree\" or \"none\", not \"docker\""]),
-            ("approve_plan = 'yes'", &["`quests.approve_plan` must be true or false, not \"yes\""]),
+            ("isolation = 'docker'", &["`quests.isolation` must be \"worktree\" or \"none\", not another text"]),
+            ("approve_plan = 'yes'", &["`quests.approve_plan` must be true or false, not a text"]),
             ("prompts = ['a']", &["`quests.prompts` must be a path"]),
-            ("paths = 1", &["`quests.paths` must be a table with: requirements, plan, work, review, not 1"]),
+            (
+                "paths = 1",
+                &["`quests.paths` must be a table with: requirements, plan, work, review, not a whole number"],
+            ),
             ("[quests.paths]\nwrok = []", &["`quests.paths.wrok`", "did you mean `quests.paths.work`?"]),
-            ("[quests.paths]\nwork = 'codeweaver'", &["`quests.paths.work` must be a list", "not \"codeweaver\""]),
-            ("[quests.paths]\nwork = [1]", &["`quests.paths.work[0]` must be a text, not 1"]),
+            ("[quests.paths]\nwork = 'codeweaver'", &["`quests.paths.work` must be a list", "not a text"]),
+            ("[quests.paths]\nwork = [1]", &["`quests.paths.work[0]` must be a text, not a whole number"]),
             ("roles = 1", &["`quests.roles` must be a list"]),
             (
                 "roles = [1]",
                 &[
-                    "`quests.roles[0]` must be a table with: name, may, calls, prompt, permissions, harness, model, not 1",
+                    "`quests.roles[0]` must be a table with: name, may, calls, prompt, permissions, harness, model, not a whole number",
                 ],
             ),
             ("[[quests.roles]]\nname = 'x'", &["`quests.roles[0].may` is missing"]),

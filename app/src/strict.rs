@@ -34,10 +34,19 @@ pub struct Wrong {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     Unknown { known: Vec<&'static str> },
-    UnknownWord { found: String, known: Vec<&'static str> },
+    UnknownWord { found: Found, written: String, known: Vec<&'static str> },
     Missing(&'static str),
-    Unfit { found: String, wanted: String },
+    Unfit { found: Found, wanted: String },
     Other(String),
+}
+
+/// What was found in the place of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// As it is written.
+    value: String,
+    /// What can be said of it if it may be a secret. A number in the place of another number is none.
+    kind: String,
 }
 
 /// Reads a whole value.
@@ -76,14 +85,22 @@ pub fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
 }
 
 impl Wrong {
+    /// The same, without what was written: it may be a secret.
+    pub fn without_values(mut self) -> Self {
+        if let Problem::UnknownWord { found, .. } | Problem::Unfit { found, .. } = &mut self.problem {
+            found.value.clone_from(&found.kind);
+        }
+        self
+    }
+
     /// What is wrong, without what to do about it.
     pub fn message(&self) -> String {
         let path = &self.path;
         match &self.problem {
             Problem::Unknown { .. } => format!("`{path}` is not known"),
             Problem::Missing(_) => format!("`{path}` is missing"),
-            Problem::UnknownWord { found, known } => self.must_be(&quoted(known), &shown(Unexpected::Str(found))),
-            Problem::Unfit { found, wanted } => self.must_be(wanted, found),
+            Problem::UnknownWord { found, known, .. } => self.must_be(&quoted(known), &found.value),
+            Problem::Unfit { found, wanted } => self.must_be(wanted, &found.value),
             Problem::Other(why) if path.is_empty() => why.clone(),
             Problem::Other(why) => format!("`{path}`: {why}"),
         }
@@ -106,7 +123,7 @@ impl Wrong {
                 let around = &self.path[..self.path.len() - written.len()];
                 nearest(written, known).map(|meant| format!("`{around}{meant}`"))
             }
-            Problem::UnknownWord { found, known } => nearest(found, known).map(|meant| format!("\"{meant}\"")),
+            Problem::UnknownWord { written, known, .. } => nearest(written, known).map(|meant| format!("\"{meant}\"")),
             Problem::Missing(_) | Problem::Unfit { .. } | Problem::Other(_) => None,
         }
     }
@@ -205,10 +222,38 @@ fn shown(found: Unexpected<'_>) -> String {
         Unexpected::Unsigned(it) => it.to_string(),
         Unexpected::Signed(it) => it.to_string(),
         Unexpected::Float(it) => it.to_string(),
+        other => kind(other),
+    }
+}
+
+/// What kind of value was found.
+fn kind(found: Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Str(_) => "a text".into(),
+        Unexpected::Bool(_) => "true or false".into(),
+        Unexpected::Unsigned(_) => "a whole number".into(),
+        Unexpected::Signed(_) => "a negative number".into(),
+        Unexpected::Float(_) => "a number with a fraction".into(),
         Unexpected::Unit | Unexpected::Option => "null".into(),
         Unexpected::Seq => "a list".into(),
         Unexpected::Map => "a table".into(),
         other => other.to_string(),
+    }
+}
+
+/// A JSON value as serde names what it did not expect.
+fn unexpected(value: &Value) -> Unexpected<'_> {
+    match value {
+        Value::Null => Unexpected::Unit,
+        Value::Bool(it) => Unexpected::Bool(*it),
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(it), _) => Unexpected::Unsigned(it),
+            (_, Some(it)) => Unexpected::Signed(it),
+            _ => Unexpected::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Unexpected::Str(text),
+        Value::Array(_) => Unexpected::Seq,
+        Value::Object(_) => Unexpected::Map,
     }
 }
 
@@ -241,19 +286,28 @@ impl de::Error for Problem {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::Unfit { found: shown(found), wanted: in_words(expected) }
+        Self::Unfit { found: Found { value: shown(found), kind: kind(found) }, wanted: in_words(expected) }
     }
 
+    /// The type is right. So a number is one where a number is wanted, and no secret.
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::invalid_type(found, expected)
+        let value = shown(found);
+        let kind = match found {
+            Unexpected::Unsigned(_) | Unexpected::Signed(_) => value.clone(),
+            other => kind(other),
+        };
+        Self::Unfit { found: Found { value, kind }, wanted: in_words(expected) }
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
-        Self::Unfit { found: length.to_string(), wanted: in_words(expected) }
+        let value = length.to_string();
+        Self::Unfit { found: Found { kind: value.clone(), value }, wanted: in_words(expected) }
     }
 
     fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
-        Self::UnknownWord { found: found.to_owned(), known: known.to_vec() }
+        let value = shown(Unexpected::Str(found));
+        let found_word = Found { value, kind: "another text".into() };
+        Self::UnknownWord { found: found_word, written: found.to_owned(), known: known.to_vec() }
     }
 
     fn unknown_field(_: &str, known: &'static [&'static str]) -> Self {
@@ -356,15 +410,11 @@ impl<'de> Deserializer<'de> for Given {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Problem> {
-        let unfit = |found: Unexpected<'_>| {
-            let wanted = format!("a table with: {}", without_aliases(fields).join(", "));
-            Err(Problem::Unfit { found: shown(found), wanted })
-        };
+        let wanted = || format!("a table with: {}", without_aliases(fields).join(", "));
         match &self {
             Self::Fields(_) | Self::Typed(Value::Object(_)) => self.deserialize_any(visitor),
-            Self::Text(text) | Self::Typed(Value::String(text)) => unfit(Unexpected::Str(text)),
-            Self::Typed(Value::Array(_)) => unfit(Unexpected::Seq),
-            Self::Typed(other) => unfit(Unexpected::Other(&other.to_string())),
+            Self::Text(text) => Err(de::Error::invalid_type(Unexpected::Str(text), &wanted().as_str())),
+            Self::Typed(other) => Err(de::Error::invalid_type(unexpected(other), &wanted().as_str())),
         }
     }
 
@@ -377,9 +427,8 @@ impl<'de> Deserializer<'de> for Given {
         match self {
             Self::Text(text) | Self::Typed(Value::String(text)) => visitor.visit_enum(text.into_deserializer()),
             Self::Typed(other) => {
-                let found = other.to_string();
-                let unfit = || Problem::Unfit { found, wanted: quoted(variants) };
-                other.deserialize_enum(name, variants, visitor).map_err(|_| unfit())
+                let unfit: Problem = de::Error::invalid_type(unexpected(&other), &quoted(variants).as_str());
+                other.deserialize_enum(name, variants, visitor).map_err(|_| unfit)
             }
             Self::Fields(_) => self.deserialize_any(visitor),
         }

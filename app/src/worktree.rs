@@ -80,8 +80,9 @@ pub enum WorktreeError {
         .0.display()
     )]
     Nested(PathBuf),
-    #[error("the set-up command `{command}` of the worktree failed: {why}")]
-    Setup { command: String, why: String },
+    // The command may contain a secret, so it is not repeated.
+    #[error("the set-up command of the worktree (the setting `worktrees.setup`) failed: {why}")]
+    Setup { why: String },
     #[error("there is no branch {0}; it was deleted, or never created")]
     NoBranch(String),
     #[error("{} exists already, and nothing is overwritten; choose another folder", .0.display())]

@@ -79,7 +79,7 @@ impl SeatSettings {
     pub(super) fn over_defaults(self, root: &Path) -> Result<Seats, Report> {
         let named = |key: &str, name: String| match is_file_name(&name) {
             true => Ok(name),
-            false => Err(Report::new(Code::Usage, format_args!("`seats.{key}` cannot be `{name}`"))
+            false => Err(Report::new(Code::Usage, format_args!("`seats.{key}` cannot be the name of a file"))
                 .hint("use letters, digits, `-` and `_`, at most 64 of them")),
         };
         let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(TEAMS));

@@ -114,7 +114,7 @@ fn keys(written: &BTreeMap<String, String>) -> Result<Keys, Report> {
         *known = match (chars.next(), chars.next()) {
             (Some(letter), None) if letter.is_ascii_graphic() && !letter.is_ascii_digit() => letter,
             _ => {
-                return Err(Report::new(Code::Usage, format_args!("`tui.keys.{name}` = `{letter}` is not one letter"))
+                return Err(Report::new(Code::Usage, format_args!("`tui.keys.{name}` is not one letter"))
                     .hint("use one ASCII character that is no digit; it is pressed after Ctrl-X"));
             }
         };

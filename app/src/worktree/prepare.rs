@@ -90,7 +90,7 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
 
 /// Runs the set-up command to its end. It holds the lock as its input: if the daemon is killed, the next one waits for the command.
 fn run(command: &str, folder: &Path, with: &Preparation, output: &Path, lock: File) -> Result<(), WorktreeError> {
-    let failed = |why: String| WorktreeError::Setup { command: command.to_owned(), why };
+    let failed = |why: String| WorktreeError::Setup { why };
     let unable = |error: std::io::Error| failed(error.to_string());
     let to = File::create(output).map_err(unable)?;
     let errors = to.try_clone().map_err(unable)?;
