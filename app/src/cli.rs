@@ -55,7 +55,7 @@ mod status;
 mod statusline;
 mod stop;
 mod summon;
-mod terminal;
+pub(crate) mod terminal;
 mod thread;
 mod tree;
 mod trust;

@@ -40,7 +40,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
 /// JSON for programs, which a person may read, too. JSON escapes the lower control characters itself; the others are escaped
 /// here, which changes nothing for its reader.
 pub fn shown_json(text: &str) -> Cow<'_, str> {
-    let is_bare = |char: char| ('\u{7f}'..='\u{9f}').contains(&char);
+    let is_bare = |char: char| ('\u{7f}'..='\u{9f}').contains(&char) || reorders(char);
     if !text.contains(is_bare) {
         return Cow::Borrowed(text);
     }
@@ -54,8 +54,13 @@ pub fn shown_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// Whether a character changes the order in which a line is shown, so that a command can look like another one.
+pub fn reorders(char: char) -> bool {
+    matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
 fn is_hidden(char: char) -> bool {
-    char.is_control() && !matches!(char, '\n' | '\t')
+    (char.is_control() && !matches!(char, '\n' | '\t')) || reorders(char)
 }
 
 #[cfg(test)]
@@ -71,14 +76,15 @@ mod tests {
             shown("a\u{1b}[2Jb\u{1b}]0;x\u{7}c\u{7f}\u{9b}31md\r"),
             "a\u{fffd}[2Jb\u{fffd}]0;x\u{fffd}c\u{fffd}\u{fffd}31md\u{fffd}"
         );
+        assert_eq!(shown("rm \u{202e}txt.\u{2066}a"), "rm \u{fffd}txt.\u{fffd}a");
         assert_eq!(shown("one\n\ttwo ü"), "one\n\ttwo ü");
     }
 
     #[test]
     fn json_keeps_its_meaning() {
-        let json = serde_json::to_string("a\u{1b}\u{7f}\u{9b}ü").unwrap();
+        let json = serde_json::to_string("a\u{1b}\u{7f}\u{9b}\u{202e}ü").unwrap();
         let safe = shown_json(&json);
-        assert!(!safe.chars().any(char::is_control), "{safe:?}");
-        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), "a\u{1b}\u{7f}\u{9b}ü");
+        assert!(!safe.chars().any(|char| char.is_control() || reorders(char)), "{safe:?}");
+        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), "a\u{1b}\u{7f}\u{9b}\u{202e}ü");
     }
 }

@@ -1,5 +1,6 @@
 //! Text measured in cells of a terminal: cut, wrapped and made harmless. Knows nothing of agents.
 
+use crate::cli::terminal::reorders;
 use hatchery_core::Timestamp;
 use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -53,8 +54,7 @@ fn letter_of_flag(char: char) -> Option<char> {
 }
 
 fn is_harmful(char: char) -> bool {
-    (char.is_control() && char != '\n' && char != '\t')
-        || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    (char.is_control() && char != '\n' && char != '\t') || reorders(char)
 }
 
 /// The output of a tool without its colours: whole escape sequences are left out.
