@@ -5,15 +5,17 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::project::{Project, flock};
 use crate::quest_file;
 use crate::run_folder::{self, RunFolder};
+use crate::runner::agent_worktrees;
 use crate::selftest_folder;
 use crate::ward::{self, Ward};
 use crate::worktree::{ALL_WORKTREES, Repository};
-use hatchery_core::agent::Agent;
+use hatchery_core::agent::{Agent, Lifecycle};
 use hatchery_core::quest::{Quest, QuestSpec, QuestState};
 use hatchery_core::run::{AttemptId, Run};
-use hatchery_core::{AgentId, QuestId, World};
+use hatchery_core::{AgentId, QuestId, Timestamp, World};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +25,7 @@ use std::time::{Duration, SystemTime};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Leftover {
     pub kind: LeftoverKind,
-    /// The path from the project's root, or the slug of the quest whose branch it is.
+    /// The path from the project's root, or the slug of the quest or agent whose branch it is.
     pub what: String,
     /// How much space it takes.
     pub bytes: u64,
@@ -44,11 +46,11 @@ pub enum LeftoverKind {
     AgentFolder,
     /// The lock of a harness session that no process has.
     SessionLock,
-    /// What a scripted agent remembered that is dead, or that rests and whose quest is over.
+    /// What a scripted agent remembered that is dead.
     ScriptedState,
     /// The lock of worktrees that are gone.
     WorktreeLock,
-    /// The branch of a quest that is over, with no commit that the user's branch has not. A branch that was squashed has such commits.
+    /// The branch of a quest that is over or of a dead agent, merged or squashed into the user's branch, and used by no worktree.
     Branch,
 }
 
@@ -69,28 +71,30 @@ pub fn find(
         };
         found.push(Leftover { kind, what, bytes });
     };
+    // An agent can spoil the files of its folder and their modes, and a folder may go meanwhile. Neither hinders the others.
+    let is_old = |path: &Path| age(path).is_ok_and(|age| age >= keep);
     for (of, folder) in run_folder::all(project)? {
-        if is_over(world, of) && !folder.is_held()? && age(folder.path())? >= keep {
+        if is_over(world, of) && !folder.is_held().unwrap_or(false) && is_old(folder.path()) {
             note(LeftoverKind::Attempt, folder.path());
         }
     }
     for (quest, _, _, ward) in Ward::all(Path::new(""), project)? {
-        if world.quest(quest).is_some_and(Quest::is_over) && !ward.is_held()? && age(ward.path())? >= keep {
+        if world.quest(quest).is_some_and(Quest::is_over) && !ward.is_held().unwrap_or(false) && is_old(ward.path()) {
             note(LeftoverKind::Ward, ward.path());
         }
     }
     // After the wards, which are in these folders and go first.
     for folder in run_folder::subfolders(&project.data().join("quests"))? {
         if quest_of(&folder).and_then(|quest| world.quest(quest)).is_some_and(Quest::is_over)
-            && age(&folder.join(quest_file::NAME)).or_else(|_| age(&folder))? >= keep
-            && wards_are_due(&folder, keep)?
-            && !has_set_aside(&folder)?
+            && (is_old(&folder.join(quest_file::NAME)) || (!folder.join(quest_file::NAME).exists() && is_old(&folder)))
+            && wards_are_due(&folder, is_old).unwrap_or(false)
+            && has_set_aside(&folder).is_ok_and(|has| !has)
         {
             note(LeftoverKind::QuestFolder, &folder);
         }
     }
     for folder in selftest_folder::abandoned(project)? {
-        if age(&folder)? >= keep {
+        if is_old(&folder) {
             note(LeftoverKind::Selftest, &folder);
         }
     }
@@ -98,45 +102,45 @@ pub fn find(
     for folder in run_folder::subfolders(&runs)? {
         let agent: Option<AgentId> = folder.file_name().and_then(|name| name.to_str()?.parse().ok());
         let is_at_rest = agent.is_some_and(|agent| world.agent(agent).is_some() && !at_work(world, agent));
-        if is_at_rest && std::fs::read_dir(&folder)?.next().is_none() {
+        if is_at_rest && std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_none()) {
             note(LeftoverKind::AgentFolder, &folder);
         }
     }
     for path in files(&runs.join("sessions"))? {
-        if !session_at_work(world, &path) && age(&path)? >= keep && is_free(&path)? {
+        if !session_at_work(world, &path) && is_old(&path) && is_free(&path).unwrap_or(false) {
             note(LeftoverKind::SessionLock, &path);
         }
     }
     for path in files(&project.data().join("sim"))? {
-        if !owner(world, &path).is_some_and(|agent| goes_on(world, agent)) && age(&path)? >= keep {
+        if !owner(world, &path).is_some_and(|agent| lives(world, agent)) && is_old(&path) {
             note(LeftoverKind::ScriptedState, &path);
         }
     }
     let worktrees = project.data().join("worktrees");
     for path in files(&worktrees)?.into_iter().filter(|_| repository.is_some()) {
         let is_alone = slug_of_lock(&path).is_some_and(|slug| !worktrees.join(slug).exists());
-        if is_alone && age(&path)? >= keep && is_free(&path)? {
+        if is_alone && is_old(&path) && is_free(&path).unwrap_or(false) {
             note(LeftoverKind::WorktreeLock, &path);
         }
     }
-    for (quest, _) in world.quests().filter(|(_, quest)| quest.is_over()) {
-        if let Some(repository) = repository
-            && let Some(slug) = world.quest_spec(quest).and_then(QuestSpec::slug)
-            && quest_age(project, world, quest) >= keep
-            && repository.has_merged_trunk(slug).unwrap_or(false)
-        {
-            found.push(Leftover { kind: LeftoverKind::Branch, what: slug.to_owned(), bytes: 0 });
-        }
+    if let Some(repository) = repository {
+        let slugs = slugs_over(project, world, keep);
+        let disposable = repository.disposable_slugs(&slugs).unwrap_or_else(|error| {
+            tracing::warn!(%error, "merged branches cannot be looked for");
+            BTreeSet::new()
+        });
+        found.extend(disposable.into_iter().map(|what| Leftover { kind: LeftoverKind::Branch, what, bytes: 0 }));
     }
     Ok(found)
 }
 
-/// Removes one. It is looked at again where something may have happened to it meanwhile.
+/// Removes one, or says why it stays. It is looked at again where something may have happened to it meanwhile.
 pub fn clear(project: &Project, repository: Option<&Repository>, leftover: &Leftover) -> io::Result<()> {
     let path = project.root().join(&leftover.what);
+    let stays = |why: &str| Err(io::Error::other(why));
     match leftover.kind {
         LeftoverKind::Attempt | LeftoverKind::Ward => std::fs::remove_dir_all(path),
-        LeftoverKind::QuestFolder if has_set_aside(&path)? => Ok(()),
+        LeftoverKind::QuestFolder if has_set_aside(&path)? => stays("a file that could not be read is in it"),
         LeftoverKind::QuestFolder => {
             // Fails when a ward is still there, and then the rest stays, too.
             match std::fs::remove_dir(path.join(ward::WARDS)) {
@@ -146,23 +150,20 @@ pub fn clear(project: &Project, repository: Option<&Repository>, leftover: &Left
             files(&path)?.iter().try_for_each(std::fs::remove_file)?;
             std::fs::remove_dir(path)
         }
-        LeftoverKind::Selftest if !selftest_folder::abandoned(project)?.contains(&path) => Ok(()),
+        LeftoverKind::Selftest if !selftest_folder::abandoned(project)?.contains(&path) => stays("its selftest runs"),
         LeftoverKind::Selftest => std::fs::remove_dir_all(path),
         // Fails when something has come into it.
         LeftoverKind::AgentFolder => std::fs::remove_dir(path),
-        LeftoverKind::SessionLock if !is_free(&path)? => Ok(()),
+        LeftoverKind::SessionLock if !is_free(&path)? => stays("a process has it"),
         LeftoverKind::SessionLock | LeftoverKind::ScriptedState => std::fs::remove_file(path),
         LeftoverKind::Branch => match repository {
-            Some(repository) => {
-                repository.drop_empty_trunk(&leftover.what).map_err(io::Error::other)?;
-                // Its lock was taken for that.
-                repository.dissolve(&leftover.what).map_err(io::Error::other)
-            }
-            None => Ok(()),
+            Some(repository) => repository.dispose(&leftover.what).map_err(io::Error::other),
+            None => stays("the repository is gone"),
         },
         LeftoverKind::WorktreeLock => match repository.zip(slug_of_lock(&path)) {
+            Some((_, slug)) if path.with_file_name(slug).exists() => stays("there are worktrees again"),
             Some((repository, slug)) => repository.dissolve(slug).map_err(io::Error::other),
-            None => Ok(()),
+            None => stays("the repository is gone"),
         },
     }
 }
@@ -175,11 +176,19 @@ fn is_over(world: &World, of: AttemptId) -> bool {
     })
 }
 
-/// Whether an agent may go on with what it remembers: when something is said to it, or for its quest.
-fn goes_on(world: &World, agent: AgentId) -> bool {
-    let quest = world.assignment(agent).and_then(|assignment| world.quest(assignment.quest));
-    let has_ended = quest.is_some_and(Quest::is_over) && !at_work(world, agent);
-    world.agent(agent).is_some_and(Agent::is_living) && !has_ended
+/// An agent that lives goes on with what it remembers when something is said to it, also when it sleeps or its quest is over.
+fn lives(world: &World, agent: AgentId) -> bool {
+    world.agent(agent).is_some_and(Agent::is_living)
+}
+
+/// The slugs of quests that have been over for some time, and of dead agents that had worktrees of their own.
+fn slugs_over(project: &Project, world: &World, keep: Duration) -> Vec<String> {
+    let quests = world.quests().filter(|(id, quest)| quest.is_over() && quest_age(project, world, *id) >= keep);
+    let of_quests = quests.filter_map(|(id, _)| world.quest_spec(id).and_then(QuestSpec::slug));
+    let agents = world.runs().map(|(agent, _)| agent);
+    let dead = agents.filter(|agent| agent_worktrees::is_over(world, *agent) && death_age(world, *agent) >= Some(keep));
+    let of_agents = dead.filter_map(|agent| agent_worktrees::slug_of(world, agent));
+    of_quests.chain(of_agents).map(str::to_owned).collect()
 }
 
 /// The slug of the worktrees that a lock is for. The lock of the list of all worktrees is always needed.
@@ -225,25 +234,31 @@ fn quest_of(folder: &Path) -> Option<QuestId> {
 }
 
 /// Whether all wards in the folder of a quest that is over are leftovers, too.
-fn wards_are_due(folder: &Path, keep: Duration) -> io::Result<bool> {
-    for ward in run_folder::subfolders(&folder.join(ward::WARDS))? {
-        if age(&ward)? < keep || RunFolder::at(ward).is_held()? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+fn wards_are_due(folder: &Path, is_old: impl Fn(&Path) -> bool) -> io::Result<bool> {
+    let wards = run_folder::subfolders(&folder.join(ward::WARDS))?;
+    Ok(wards.into_iter().all(|ward| is_old(&ward) && !RunFolder::at(ward).is_held().unwrap_or(false)))
 }
 
 /// The time since the quest's file changed for the last time. Without a file, the time since the quest ended.
 fn quest_age(project: &Project, world: &World, quest: QuestId) -> Duration {
     let since_end = || match world.quest(quest)?.state {
-        QuestState::Complete { at } | QuestState::Abandoned { at } => {
-            Some(Duration::from_millis(SystemClock.now().ms_since(at)))
-        }
+        QuestState::Complete { at } | QuestState::Abandoned { at } => Some(since(at)),
         QuestState::Open | QuestState::Paused => None,
     };
     let of_file = age(&quest_file::folder(project, quest).join(quest_file::NAME)).ok();
     of_file.or_else(since_end).unwrap_or_default()
+}
+
+/// The time since an agent died. None while it lives.
+fn death_age(world: &World, agent: AgentId) -> Option<Duration> {
+    match world.agent(agent)?.lifecycle {
+        Lifecycle::Dead { at } | Lifecycle::Expired { at } => Some(since(at)),
+        Lifecycle::Hatching { .. } | Lifecycle::Alive { .. } | Lifecycle::Sleeping => None,
+    }
+}
+
+fn since(at: Timestamp) -> Duration {
+    Duration::from_millis(SystemClock.now().ms_since(at))
 }
 
 /// The time since its last change. A time in the future counts as now.

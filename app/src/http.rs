@@ -47,7 +47,7 @@ pub use branches::{BranchKind, BranchLine, BranchList, BranchView};
 pub use changes::FileList;
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use events::Trouble;
-pub use gc::Leftovers;
+pub use gc::{FoundLeftover, Leftovers};
 pub use guard::Guard;
 pub use history::{HistoryView, ImportView, MessageView};
 pub use inbox::{ChangedIdea, IdeaList};

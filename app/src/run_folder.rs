@@ -423,9 +423,9 @@ pub fn newer(project: &Project) -> io::Result<Option<(AttemptId, u32)>> {
 pub fn all(project: &Project) -> io::Result<Vec<(AttemptId, RunFolder)>> {
     let mut all = Vec::new();
     for agent in subfolders(&runs(project))? {
-        all.extend(
-            subfolders(&agent)?.into_iter().filter_map(|path| Some((attempt_of_path(&path)?, RunFolder::at(path)))),
-        );
+        // A folder that an agent has made unreadable does not hide the others.
+        let attempts = subfolders(&agent).unwrap_or_default().into_iter();
+        all.extend(attempts.filter_map(|path| Some((attempt_of_path(&path)?, RunFolder::at(path)))));
     }
     Ok(all)
 }

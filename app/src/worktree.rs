@@ -85,6 +85,8 @@ pub enum WorktreeError {
     Setup { why: String },
     #[error("there is no branch {0}; it was deleted, or never created")]
     NoBranch(String),
+    #[error("the branch {0} has work that your branch does not have; merge it, or delete it with `git branch -D`")]
+    NotMerged(String),
     #[error("{} exists already, and nothing is overwritten; choose another folder", .0.display())]
     Taken(PathBuf),
     #[error("nothing was rescued as `{0}`; `hatchery rescue list` shows what was")]
@@ -332,13 +334,6 @@ impl Repository {
     /// Ignored files and by-products are not: they are large, and a build makes them again.
     pub fn remove(&self, worktree: &Worktree) -> Result<Option<RescueName>, WorktreeError> {
         self.hold(&worktree.place)?.remove(worktree)
-    }
-
-    /// Whether a quest has a branch, and nothing on it that the user's has not.
-    pub fn has_merged_trunk(&self, slug: &str) -> Result<bool, WorktreeError> {
-        let branch = format!("refs/heads/{}", WorktreeName::trunk(slug)?.branch());
-        let count = self.git(self.project.root()).args(["rev-list", "--count", &branch, "^HEAD"]).maybe()?;
-        Ok(count.is_some_and(|count| count.trim() == "0"))
     }
 
     /// Deletes the branch of a quest if the user's HEAD contains all of it.

@@ -4,16 +4,16 @@ use super::paint::{DIM, paint};
 use super::{Context, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::gc::LeftoverKind;
-use crate::http::Leftovers;
+use crate::http::{FoundLeftover, Leftovers};
 use crate::report::Report;
 use std::process::ExitCode;
 
 /// Show what is left over, and clear it
 ///
 /// Leftovers are the folders of ended attempts, of wards of ended quests, of ended quests with their quest.json, and of killed selftests;
-/// empty folders of agents, locks of harness sessions, the state of dead scripted agents, and branches of ended quests that are merged.
-/// The log and rescued work stay. A branch that was squashed stays, too, because its commits are nowhere else; `git branch -D` deletes
-/// it. The daemon clears leftovers by itself after `keep_runs_days`.
+/// empty folders of agents, locks of harness sessions, the state of dead scripted agents, and branches of ended quests and dead agents
+/// that are merged or squashed into the branch that is checked out. The log and rescued work stay, and so does a branch that a worktree
+/// uses. The daemon clears leftovers by itself after `keep_runs_days`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Clear what is shown
@@ -32,7 +32,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         print_json(&found)?;
         return Ok(ExitCode::SUCCESS);
     }
-    for leftover in &found.leftovers {
+    for FoundLeftover { leftover, stays } in &found.leftovers {
         let kind = match leftover.kind {
             LeftoverKind::Attempt => "attempt",
             LeftoverKind::Ward => "ward",
@@ -45,9 +45,10 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             LeftoverKind::Branch => "merged branch",
         };
         let size = paint(DIM, format_args!("{:>8} KiB", leftover.bytes.div_ceil(1_024)));
-        print_line(&format!("{kind:<14} {size}  {}", leftover.what))?;
+        let stays = stays.iter().map(|why| format!("  stays: {}", why.replace('\n', " "))).collect::<String>();
+        print_line(&format!("{kind:<14} {size}  {}{stays}", leftover.what))?;
     }
-    let bytes: u64 = found.leftovers.iter().map(|leftover| leftover.bytes).sum();
+    let bytes: u64 = found.leftovers.iter().map(|found| found.leftover.bytes).sum();
     let all = counted(found.leftovers.len() as u64, "leftover");
     match args.clear {
         true => say(format_args!("{} of {all} cleared", found.cleared)),

@@ -24,9 +24,17 @@ pub struct GcRequest {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Leftovers {
-    pub leftovers: Vec<Leftover>,
+    pub leftovers: Vec<FoundLeftover>,
     /// How many of them were cleared.
     pub cleared: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FoundLeftover {
+    #[serde(flatten)]
+    pub leftover: Leftover,
+    /// Why it could not be cleared. Null if it was cleared, or only listed.
+    pub stays: Option<String>,
 }
 
 /// List or clear what is left over: folders of ended attempts, wards and quests, locks, the state of scripted agents, merged branches.
@@ -38,14 +46,13 @@ pub async fn gc(State(api): State<Api>, body: Body<GcRequest>) -> Result<Json<Le
     let work = tokio::task::spawn_blocking(move || {
         let repository = Repository::find(&project, own_environment::entries()).ok().and_then(Result::ok);
         let leftovers = gc::find(&project, &world, repository.as_ref(), keep)?;
-        let clear = |leftover: &&Leftover| match gc::clear(&project, repository.as_ref(), leftover) {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::warn!(%error, what = leftover.what, "this cannot be cleared");
-                false
-            }
-        };
-        let cleared = if body.0.clear { leftovers.iter().filter(clear).count() } else { 0 };
+        let clear = body.0.clear;
+        let done = leftovers.into_iter().map(|leftover| {
+            let cleared = if clear { gc::clear(&project, repository.as_ref(), &leftover) } else { Ok(()) };
+            FoundLeftover { leftover, stays: cleared.err().map(|error| error.to_string()) }
+        });
+        let leftovers: Vec<FoundLeftover> = done.collect();
+        let cleared = if clear { leftovers.iter().filter(|found| found.stays.is_none()).count() } else { 0 };
         Ok(Leftovers { leftovers, cleared })
     });
     let done = work.await.map_err(std::io::Error::other).flatten();

@@ -25,7 +25,7 @@ pub(super) fn with_folders(world: &World, slugs: &BTreeSet<String>) -> BTreeSet<
 }
 
 /// Whether an agent will never use its worktree again. A fork that works in the same worktree keeps it.
-pub(super) fn is_over(world: &World, agent: AgentId) -> bool {
+pub fn is_over(world: &World, agent: AgentId) -> bool {
     let Some(slug) = slug_of(world, agent) else { return true };
     let is_gone = |agent: AgentId| {
         !world.agent(agent).is_some_and(Agent::is_living) && !world.run(agent).is_some_and(Run::is_open)

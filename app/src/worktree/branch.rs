@@ -1,12 +1,16 @@
 //! The branches of quests and agents as the user meets them: what is on one, and taking it into the user's own branch. The merge is the only
 //! operation of this module that changes the user's checkout. The user asks for it, and it begins only in a clean checkout.
 
-use super::git::Git;
+use super::git::{Git, just};
 use super::{Repository, RescueName, WorktreeError, WorktreeName};
 use std::collections::BTreeSet;
 
 /// How many commits are told by their subject.
 const SUBJECTS: usize = 50;
+/// How many commits of the user's branch are compared with a branch: the newest that changed one of its files.
+const COMPARED: usize = 50;
+/// How many of the files of a branch choose these commits. A squash changes all of them.
+const COMPARED_FILES: usize = 20;
 
 /// What is on a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +20,7 @@ pub struct BranchContent {
     pub base: String,
     /// Commits that the user's branch does not have.
     pub commits: u64,
-    /// The user's branch has everything: these commits, or the same content, as after a squash.
+    /// The user's branch has everything, or had it: these commits, or the same content, as after a squash.
     pub merged: bool,
     /// Their subjects without merges, oldest first; at most 50.
     pub subjects: Vec<String>,
@@ -73,17 +77,71 @@ impl Repository {
         Ok(Some(BranchContent { head, base, commits: count.parse().unwrap_or_default(), merged, subjects }))
     }
 
-    /// Whether the checked-out commit has everything that another commit has.
+    /// Whether the checked-out commit or one before it has everything that another commit has.
     fn is_in_checkout(&self, head: &str) -> Result<bool, WorktreeError> {
         let git = || self.git(self.project.root());
         if git().args(["merge-base", "--is-ancestor", head, "HEAD"]).holds()? {
             return Ok(true);
         }
-        // The work was squashed into the checkout before, or the same change was made there.
-        match self.tried_in_checkout(head)? {
-            Tried::Tree(tree) => Ok(tree == git().args(["rev-parse", "--verify", "HEAD^{tree}"]).text()?),
+        let Some(base) = git().args(["merge-base", "HEAD", head]).maybe()? else { return Ok(false) };
+        let changed = git().args(["diff", "--name-only", "--no-renames", "-z", &base, head]).paths()?;
+        // Without changes, nothing says that the commits were taken.
+        if changed.is_empty() {
+            return Ok(false);
+        }
+        // The work was squashed into the checkout, or the same change was made there.
+        if self.adds_nothing("HEAD", head)? {
+            return Ok(true);
+        }
+        // It was, and the user has changed it since.
+        let newest = format!("--max-count={COMPARED}");
+        let since = ["rev-list", &newest, "HEAD", &format!("^{base}"), "--"];
+        let files = changed.iter().take(COMPARED_FILES).map(|path| just(path));
+        let commits = git().args(since).args(files).text()?;
+        for commit in commits.lines() {
+            if self.adds_nothing(commit, head)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a merge of a commit into another one would change nothing.
+    fn adds_nothing(&self, into: &str, head: &str) -> Result<bool, WorktreeError> {
+        match self.tried(into, head)? {
+            Tried::Tree(tree) => Ok(tree == self.tree_of(into)?),
             Tried::Conflict(_) => Ok(false),
         }
+    }
+
+    fn tree_of(&self, commit: &str) -> Result<String, WorktreeError> {
+        self.git(self.project.root()).args(["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).text()
+    }
+
+    /// Which of these branches the user no longer needs: no worktree uses them, and the branch that is checked out has all of their work.
+    /// None if no branch is checked out, for example during a rebase.
+    pub fn disposable_slugs(&self, slugs: &[String]) -> Result<BTreeSet<String>, WorktreeError> {
+        let git = || self.git(self.project.root());
+        if git().args(["symbolic-ref", "--quiet", "HEAD"]).maybe()?.is_none() {
+            return Ok(BTreeSet::new());
+        }
+        let list = ["for-each-ref", "--format=%(refname:lstrip=3)%00%(worktreepath)", "refs/heads/hatchery/"];
+        let branches = git().args(list).text()?;
+        let unused: BTreeSet<&str> = branches.lines().filter_map(|line| line.strip_suffix('\0')).collect();
+        let unused: Vec<String> = slugs.iter().filter(|slug| unused.contains(slug.as_str())).cloned().collect();
+        self.merged_slugs(&unused)
+    }
+
+    /// Deletes the branch of a quest or an agent that the user no longer needs.
+    pub fn dispose(&self, slug: &str) -> Result<(), WorktreeError> {
+        let place = WorktreeName::trunk(slug)?;
+        let hold = self.hold(&place)?;
+        let deleted = self.disposable_slugs(&[slug.to_owned()]).and_then(|slugs| match slugs.is_empty() {
+            true => Err(WorktreeError::NotMerged(place.branch())),
+            false => hold.delete_unused_branch(&place),
+        });
+        hold.dissolve()?;
+        deleted
     }
 
     /// Which of these branches are in the checkout with everything they have.
@@ -143,12 +201,12 @@ impl Repository {
         if git().args(["merge-base", "--is-ancestor", head, "HEAD"]).holds()? {
             return Ok(Taken::Already { into });
         }
-        let tree = match self.tried_in_checkout(head)? {
+        let tree = match self.tried("HEAD", head)? {
             Tried::Tree(tree) => tree,
             Tried::Conflict(files) => return Ok(Taken::Conflict { into, files }),
         };
         // The work was squashed into the checkout before, or the same change was made there.
-        if tree == git().args(["rev-parse", "--verify", "HEAD^{tree}"]).text()? {
+        if tree == self.tree_of("HEAD")? {
             return Ok(Taken::Already { into });
         }
         let files = self.own_data(&tree)?;
@@ -178,9 +236,9 @@ impl Repository {
         Ok(Taken::Merged { into, commit })
     }
 
-    /// What a merge into the checkout would lead to. Changes nothing.
-    fn tried_in_checkout(&self, head: &str) -> Result<Tried, WorktreeError> {
-        let tree = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "HEAD", head];
+    /// What a merge into a commit would lead to. Changes nothing.
+    fn tried(&self, into: &str, head: &str) -> Result<Tried, WorktreeError> {
+        let tree = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", into, head];
         let said = self.git(self.project.root()).args(tree).run()?;
         // The tree, then the names of the files in conflict.
         let mut words = said.out.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());

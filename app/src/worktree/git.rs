@@ -230,10 +230,19 @@ impl GitOutput {
     }
 }
 
+/// A pathspec of exactly this path, from the top of the worktree.
+pub fn just(path: &Path) -> OsString {
+    pathspec(":(top,literal)", path)
+}
+
 /// A pathspec that excludes exactly this path, from the top of the worktree.
 pub fn all_but(path: &Path) -> OsString {
+    pathspec(":(top,exclude,literal)", path)
+}
+
+fn pathspec(magic: &str, path: &Path) -> OsString {
     let name = path.as_os_str().as_bytes();
-    OsString::from_vec([b":(top,exclude,literal)", name.strip_suffix(b"/").unwrap_or(name)].concat())
+    OsString::from_vec([magic.as_bytes(), name.strip_suffix(b"/").unwrap_or(name)].concat())
 }
 
 /// Reads to the end, so that the writer never blocks. Keeps this many bytes, and one more if there was more.

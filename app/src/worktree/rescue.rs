@@ -167,12 +167,23 @@ impl Hold<'_> {
         self.keep_as(worktree, &tree, &[head.to_owned()])
     }
 
-    /// A branch that is checked out somewhere stays.
+    /// Deletes a branch. One that is checked out somewhere stays.
     pub fn delete_branch(&self, place: &WorktreeName) -> Result<(), WorktreeError> {
-        let said = self.among_all()?.args(["branch", "--quiet", "-D", &place.branch()]).run()?;
-        if !said.status.success() {
-            tracing::warn!(branch = place.branch(), complaint = said.complaint, "the branch stays");
+        match self.delete_unused_branch(place) {
+            Err(error @ WorktreeError::Git { .. }) => {
+                tracing::warn!(branch = place.branch(), %error, "the branch stays");
+                Ok(())
+            }
+            deleted => deleted,
         }
+    }
+
+    /// Deletes a branch. Fails if it is checked out somewhere.
+    pub fn delete_unused_branch(&self, place: &WorktreeName) -> Result<(), WorktreeError> {
+        let commit = self.head_of(place)?;
+        self.among_all()?.args(["branch", "--quiet", "-D", &place.branch()]).text()?;
+        // The way back for a user who misses it.
+        tracing::info!(branch = place.branch(), commit, "a branch was deleted");
         Ok(())
     }
 

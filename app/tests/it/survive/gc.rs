@@ -54,25 +54,33 @@ fn what_a_living_agent_goes_on_with_stays() {
     assert_eq!(shop.count_of(&agent, "run_crashed"), 0);
 }
 
-/// A person may still look at its branch, but nobody goes on with its agents.
+/// A person may still look at its branch, and say something to its agents as long as these live.
 #[test]
 fn what_a_quest_that_is_over_leaves_is_cleared() {
     let shop = Workshop::with(SHORT, Vec::new());
     shop.repository();
-    let book = shop.playbook().play("a.codeweaver", &[write("a.txt", "a"), done("written")]);
+    let parts = [write("a.txt", "a"), done("written"), json!("turn"), text("as you say")];
+    let book = shop.playbook().play("a.codeweaver", &parts);
     let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "isolation": "worktree" }));
     let (worktrees, state) = (shop.worktrees(&quest), shop.grounds.data().join("sim"));
     let remembered = || fs::read_dir(&state).unwrap().count();
+    let agent = shop.hired(&quest, "a", "codeweaver");
     shop.wait_quest(&quest, "quest_completed");
     let lock = worktrees.with_extension("lock");
     wait_until("its worktrees are gone", || !worktrees.exists() && !lock.exists());
     // A command that looks after the branch takes the lock again.
     fs::write(&lock, "").unwrap();
-    assert_ne!(remembered(), 0);
-    let shown = shop.grounds.run(&["gc"]).good();
-    assert!(shown.contains("worktree lock") && shown.contains("scripted state"), "{shown}");
-    shop.grounds.run(&["gc", "--clear"]).good();
+    let shown = shop.grounds.run(&["gc", "--clear"]).good();
+    assert!(shown.contains("worktree lock") && !shown.contains("scripted state"), "{shown}");
     assert!(!lock.exists() && lock.with_file_name("all.lock").exists());
+    shop.say(&agent, "go on");
+    shop.wait("its second end", |event| event["type"] == "run_ended" && event["agent"] == *agent && event["run"] == 2);
+    assert_eq!(shop.said(&agent), ["as you say"], "it does not begin from the top");
+    assert_eq!(shop.count_of(&agent, "run_crashed"), 0);
+    let kill = shop.door().post(&format!("/api/agents/{agent}/kill"), &json!({}));
+    assert_eq!(kill.status, 200, "{kill:?}");
+    assert_ne!(remembered(), 0);
+    assert!(shop.grounds.run(&["gc", "--clear"]).good().contains("scripted state"));
     assert_eq!(remembered(), 0);
 }
 
@@ -133,39 +141,131 @@ fn folders_of_quests_and_merged_branches_go_by_their_age() {
 fn a_merged_branch_goes_and_what_is_nowhere_else_stays() {
     let shop = Workshop::with(SHORT, Vec::new());
     shop.repository();
-    let quests = ["merged", "squashed", "alone"].map(|name| {
-        let book = shop.playbook().play("a.codeweaver", &[write(&format!("{name}.txt"), name), done("written")]);
-        let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "isolation": "worktree" }));
-        shop.wait_quest(&quest, "quest_completed");
-        let worktrees = shop.worktrees(&quest);
-        wait_until("its worktrees are gone", || !worktrees.exists());
-        quest
-    });
-    let [merged, squashed, alone] = quests.each_ref().map(|quest| shop.branch(quest));
-    let half = [write("a.txt", "half done\n"), text("written"), json!({ "sleep_ms": 600_000 })];
-    let book = shop.playbook().play("half.codeweaver", &half);
+    let branches = complete(&shop, ["merged", "squashed", "rewritten", "half", "nothing", "alone"]);
+    let [merged, squashed, rewritten, half, nothing, alone] = branches.each_ref().map(String::as_str);
+    let unfinished = [write("a.txt", "half done\n"), text("written"), json!({ "sleep_ms": 600_000 })];
+    let book = shop.playbook().play("half.codeweaver", &unfinished);
     let abandoned = shop.new_quest(&book, json!({ "steps": [step("half", &[])], "isolation": "worktree" }));
     let agent = shop.hired(&abandoned, "half", "codeweaver");
     shop.wait_said(&agent, "written");
     let worktrees = shop.worktrees(&abandoned);
     shop.tell(&abandoned, "abandon");
     wait_until("its worktrees are gone", || !worktrees.exists());
-    shop.git(&["merge", "--quiet", "--no-edit", &merged]);
-    shop.git(&["merge", "--quiet", "--squash", &squashed]);
-    shop.git(&["commit", "--quiet", "--message=squashed"]);
+    shop.git(&["merge", "--quiet", "--no-edit", merged]);
+    let take = |branch: &str| {
+        shop.git(&["merge", "--quiet", "--squash", branch]);
+        shop.git(&["commit", "--quiet", "--message=squashed"]);
+    };
+    take(squashed);
+    take(rewritten);
+    fs::write(shop.grounds.path().join("rewritten.txt"), "in other words\n").unwrap();
+    shop.git(&["commit", "--quiet", "--all", "--message=Rewrite"]);
+    // One of its two files.
+    shop.git(&["checkout", half, "--", "half.txt"]);
+    shop.git(&["commit", "--quiet", "--message=One file"]);
+    // It has taken back what it did: nothing is missing, but its commits are nowhere else.
+    let back = shop.git(&["commit-tree", &format!("{nothing}~1^{{tree}}"), "-p", nothing, "-m", "Back"]);
+    shop.git(&["update-ref", &format!("refs/heads/{nothing}"), &back]);
     let rescued = shop.grounds.run(&["rescue", "list"]).good();
     assert!(rescued.contains("step half of"), "{rescued}");
     let heads = |pattern: &str| shop.git(&["for-each-ref", "--format=%(refname) %(objectname)", pattern]);
     let kept = heads("refs/hatchery");
 
-    let shown = shop.grounds.run(&["gc"]).good();
-    let branches: Vec<&str> = shown.lines().filter(|line| line.starts_with("merged branch")).collect();
-    assert!(branches.len() == 1 && merged.ends_with(branches[0].rsplit(' ').next().unwrap()), "{shown}");
+    assert_eq!(shown_branches(&shop.grounds.run(&["gc"]).good()), sorted(&[merged, squashed, rewritten]));
+    // Nothing can be said about a branch in the middle of something.
+    shop.git(&["checkout", "--quiet", "--detach"]);
+    assert_eq!(shown_branches(&shop.grounds.run(&["gc", "--clear"]).good()), [""; 0]);
+    shop.git(&["checkout", "--quiet", "-"]);
     shop.grounds.run(&["gc", "--clear"]).good();
     let left = heads("refs/heads/hatchery");
-    assert!(!left.contains(&merged) && left.contains(&squashed) && left.contains(&alone), "{left}");
+    for gone in [merged, squashed, rewritten] {
+        assert!(!left.contains(gone), "{gone} in {left}");
+    }
+    for stays in [half, nothing, alone] {
+        assert!(left.contains(stays), "{stays} in {left}");
+    }
     assert_eq!(heads("refs/hatchery"), kept);
     assert!(shop.grounds.run(&["rescue", "list"]).good().contains("step half of"));
+}
+
+#[test]
+fn what_cannot_be_cleared_is_told_with_the_reason() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    shop.repository();
+    let [used, locked] = complete(&shop, ["used", "locked"]);
+    for branch in [&used, &locked] {
+        shop.git(&["merge", "--quiet", "--no-edit", branch]);
+    }
+    shop.git(&["worktree", "add", "--quiet", "home/beside", &used]);
+    // A git that was killed may have left it.
+    let lock = shop.grounds.path().join(format!(".git/refs/heads/{locked}.lock"));
+    fs::write(&lock, "").unwrap();
+    assert_eq!(shown_branches(&shop.grounds.run(&["gc"]).good()), sorted(&[&locked]), "the other is in use");
+    let ran = shop.grounds.run(&["gc", "--clear"]);
+    let line = ran.stdout.lines().find(|line| line.starts_with("merged branch")).unwrap().to_owned();
+    assert!(line.contains("stays: ") && line.contains(".lock"), "{ran:?}");
+    let all = ran.stdout.lines().count();
+    assert!(ran.stderr.contains(&format!("{} of {all} leftovers cleared", all - 1)), "{ran:?}");
+    assert_ne!(shop.git(&["branch", "--list", &locked]), "");
+    fs::remove_file(&lock).unwrap();
+    let ran = shop.grounds.run(&["gc", "--clear"]);
+    assert!(ran.stdout.contains("merged branch") && !ran.stdout.contains("stays"), "{ran:?}");
+    assert_eq!((shop.git(&["branch", "--list", &locked]).as_str(), ran.code), ("", Some(0)));
+    assert_ne!(shop.git(&["branch", "--list", &used]), "");
+}
+
+/// A branch of an agent without a quest, merged after the agent was killed.
+#[test]
+fn the_merged_branch_of_a_dead_agent_is_cleared() {
+    let shop = Workshop::with("harness = 'scripted'\nstop_grace_ms = 300\n", Vec::new());
+    shop.repository();
+    let with = json!({ "script": shop.script(&[write("new.txt", "new"), text("written")]) });
+    let agent = shop.door().post("/api/runs", &json!({ "prompt": "play", "worktree": true, "with": with })).id();
+    assert_eq!(shop.end(&agent), "completed");
+    let commit = shop.door().post(&format!("/api/branches/{agent}/commit"), &json!({}));
+    assert_eq!(commit.status, 200, "{commit:?}");
+    let branch = commit.json()["branch"].as_str().unwrap().to_owned();
+    shop.git(&["merge", "--quiet", "--no-edit", &branch]);
+    assert_eq!(shown_branches(&shop.grounds.run(&["gc"]).good()), [""; 0], "it lives");
+    shop.git(&["checkout", "--quiet", "-b", "elsewhere", "HEAD~1"]);
+    let kill = shop.door().post(&format!("/api/agents/{agent}/kill"), &json!({}));
+    assert_eq!(kill.status, 200, "{kill:?}");
+    let worktrees = shop.grounds.data().join("worktrees").join(branch.strip_prefix("hatchery/").unwrap());
+    wait_until("its worktree is gone", || !worktrees.exists() && !worktrees.with_extension("lock").exists());
+    assert_eq!(shown_branches(&shop.grounds.run(&["gc"]).good()), [""; 0], "this branch does not have it");
+    shop.git(&["checkout", "--quiet", "-"]);
+    assert_eq!(shown_branches(&shop.grounds.run(&["gc"]).good()), sorted(&[&branch]));
+    shop.grounds.run(&["gc", "--clear"]).good();
+    assert_eq!(shop.git(&["branch", "--list", &branch]), "");
+}
+
+/// Quests that have each written two files, and are complete. Gives their branches.
+fn complete<const N: usize>(shop: &Workshop, names: [&str; N]) -> [String; N] {
+    names.map(|name| {
+        let files = [write(&format!("{name}.txt"), name), write(&format!("{name}-2.txt"), name), done("written")];
+        let book = shop.playbook().play("a.codeweaver", &files);
+        let quest = shop.new_quest(&book, json!({ "steps": [step("a", &[])], "isolation": "worktree" }));
+        shop.wait_quest(&quest, "quest_completed");
+        let worktrees = shop.worktrees(&quest);
+        wait_until("its worktrees are gone", || !worktrees.exists());
+        shop.branch(&quest)
+    })
+}
+
+/// The branches among the leftovers, sorted.
+fn shown_branches(shown: &str) -> Vec<String> {
+    let lines = shown.lines().filter(|line| line.starts_with("merged branch"));
+    let mut branches: Vec<String> = lines.map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect();
+    branches.sort();
+    branches
+}
+
+/// The slugs of branches, sorted.
+fn sorted(branches: &[&str]) -> Vec<String> {
+    let mut slugs: Vec<String> =
+        branches.iter().map(|branch| branch.strip_prefix("hatchery/").unwrap().to_owned()).collect();
+    slugs.sort();
+    slugs
 }
 
 /// Agents can write in `.hatchery`. What a link there leads to is not ours.
