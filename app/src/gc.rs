@@ -217,7 +217,8 @@ fn is_free(path: &Path) -> io::Result<bool> {
 
 fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        // An agent may have put a file in its place.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
         entries => Ok(entries?.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect()),
     }
 }

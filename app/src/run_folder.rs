@@ -437,10 +437,10 @@ fn attempt_of_path(path: &Path) -> Option<AttemptId> {
     Some(AttemptId { agent, run: run.parse().ok()?, attempt: attempt.parse().ok()? })
 }
 
-/// The folders in a folder, without symbolic links. Empty when there is no such folder.
+/// The folders in a folder, without symbolic links. Empty when there is no such folder, or something else in its place.
 pub fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
         other => other?,
     };
     let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();

@@ -214,6 +214,22 @@ fn what_cannot_be_cleared_is_told_with_the_reason() {
     assert_ne!(shop.git(&["branch", "--list", &used]), "");
 }
 
+/// An agent can write in `.hatchery`.
+#[test]
+fn a_file_in_the_place_of_a_folder_hinders_no_clearing() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[json!({ "text": "done" })]);
+    assert_eq!(shop.end(&agent), "completed");
+    for folder in ["sim", "runs/sessions", "quests"] {
+        let path = shop.grounds.data().join(folder);
+        fs::remove_dir_all(&path).ok();
+        fs::write(&path, "in the way").unwrap();
+    }
+    let shown = shop.grounds.run(&["gc", "--clear"]).good();
+    assert!(shown.contains(&format!("runs/{agent}/1-1")), "{shown}");
+    assert!(!shop.folder(&agent, 1, 1).exists());
+}
+
 /// A branch of an agent without a quest, merged after the agent was killed.
 #[test]
 fn the_merged_branch_of_a_dead_agent_is_cleared() {
