@@ -72,7 +72,7 @@ pub enum CallError {
 
 /// What became of a call.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum CallAnswer {
     Done(Vec<Record>),
     Refused(Refused),
 }
@@ -169,7 +169,7 @@ impl Calls {
     }
 
     /// What became of a call, which is taken in if that was not done yet.
-    pub async fn answer(&self, folder: &RunFolder, of: AttemptId, number: u64) -> Result<Answer, CallError> {
+    pub async fn answer(&self, folder: &RunFolder, of: AttemptId, number: u64) -> Result<CallAnswer, CallError> {
         let handle = &self.handle;
         let taken = |world: &World| calls_taken(world, of) >= Some(number);
         if !taken(&handle.view()) {
@@ -182,10 +182,10 @@ impl Calls {
         let taken = records(handle, *at, 1).await?;
         match taken.first().map(|record| &record.event) {
             Some(Event::Run { what: RunEvent::CallTaken { refused: Some(refused), .. }, .. }) => {
-                Ok(Answer::Refused(refused.clone()))
+                Ok(CallAnswer::Refused(refused.clone()))
             }
             Some(Event::Run { what: RunEvent::CallTaken { led_to, .. }, .. }) => {
-                Ok(Answer::Done(records(handle, at.next(), *led_to).await?))
+                Ok(CallAnswer::Done(records(handle, at.next(), *led_to).await?))
             }
             _ => Err(CallError::NoSuchCall(number)),
         }

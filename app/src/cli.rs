@@ -95,7 +95,7 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 #[command(name = "hatchery", version = crate::version::version(), propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 
     /// Use the project that this folder belongs to [default: the current folder]
     #[arg(long, global = true, value_name = "FOLDER", env = "HATCHERY_PROJECT", hide_env_values = true)]
@@ -118,7 +118,7 @@ Exit codes: 0 success · 1 failure · 2 wrong command line or configuration
 Try `hatchery demo` first: it needs no account and leaves nothing behind.";
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     Tui(tui::Args),
     Up(up::Args),
     Down(down::Args),
@@ -181,7 +181,7 @@ enum Command {
     AgentSim(Box<agent_sim::Args>),
 }
 
-impl Command {
+impl CliCommand {
     /// Commands that read nothing of a project, or report what is wrong with it.
     fn is_for_any_project(&self) -> bool {
         matches!(
@@ -196,7 +196,7 @@ impl Command {
     }
 }
 
-impl Command {
+impl CliCommand {
     /// Commands that read and change the status, which a git worktree shares with its main checkout.
     fn is_about_status(&self) -> bool {
         matches!(self, Self::State(_) | Self::Inbox(_) | Self::Build(_))
@@ -240,7 +240,7 @@ pub fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     // The daemon writes its last words into a log that people read.
-    let json = cli.json && !matches!(cli.command, Command::Up(_));
+    let json = cli.json && !matches!(cli.command, CliCommand::Up(_));
     match run(cli) {
         Ok(code) => code,
         Err(report) => {
@@ -295,65 +295,65 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         crate::client::notices::tell_by(|words| say(format_args!("note: {words}")));
     }
     match cli.command {
-        Command::Tui(args) => tui::run(&context, &args),
-        Command::Up(args) => up::run(&context, &args),
-        Command::Down(args) => down::run(&context, &args),
-        Command::Status(args) => status::run(&context, &args),
-        Command::Open(args) => open::run(&context, &args),
-        Command::Projects(args) => projects::run(&context, &args),
-        Command::Demo(args) => demo::run(&context, &args),
-        Command::Run(args) => run::run(&context, &args),
-        Command::Say(args) => say::run(&context, &args),
-        Command::Attach(args) => attach::run(&context, &args),
-        Command::Wait(args) => wait::run(&context, &args),
-        Command::Diff(args) => diff::run(&context, &args),
-        Command::Merge(args) => merge::run(&context, &args),
-        Command::Pr(args) => pr::run(&context, &args),
-        Command::Logs(args) => logs::run(&context, &args),
-        Command::Interrupt(args) => interrupt::run(&context, &args),
-        Command::Stop(args) => stop::run(&context, &args),
-        Command::Runs(args) => runs::run(&context, &args),
-        Command::Why(args) => why::run(&context, &args),
-        Command::Usage(args) => usage::run(&context, &args),
-        Command::Budget(args) => budget::run(&context, &args),
-        Command::Permissions(args) => permissions::run(&context, &args),
-        Command::Ask(args) => ask::run(&context, &args),
-        Command::Quest(args) => quest::run(&context, &args),
-        Command::Adopt(args) => adopt::run(&context, &args),
-        Command::Launch(args) => launch::run(&args),
-        Command::Events(args) => events::run(&context, &args),
-        Command::Session(args) => session::run(&context, &args),
-        Command::Seats(args) => seats::run(&context, &args),
-        Command::Summon(args) => summon::run(&context, &args),
-        Command::Wake(args) => wake::run(&context, &args),
-        Command::Thread(args) => thread::run(&context, &args),
-        Command::Ps(args) => ps::run(&context, &args),
-        Command::Tree(args) => tree::run(&context, &args),
-        Command::Fork(args) => fork::run(&context, &args),
-        Command::Kill(args) => kill::run(&context, &args),
-        Command::Rename(args) => rename::run(&context, &args),
-        Command::History(args) => history::run(&context, &args),
-        Command::Clear(args) => clear::run(&context, &args),
-        Command::Mark(args) => mark::run(&context, &args),
-        Command::Rewind(args) => rewind::run(&context, &args),
-        Command::Send(args) => send::run(&context, &args),
-        Command::Mail(args) => mail::run(&context, &args),
-        Command::Mcp(args) => mcp::run(&context, &args),
-        Command::Export(args) => export::run(&context, &args),
-        Command::Import(args) => import::run(&context, &args),
-        Command::Rescue(args) => rescue::run(&context, &args),
-        Command::Fsck(args) => fsck::run(&context, &args),
-        Command::Selftest(args) => selftest::run(&context, &args),
-        Command::Gc(args) => gc::run(&context, &args),
-        Command::Trust(args) => trust::run(&context, &args),
-        Command::Doctor(args) => doctor::run(&context, &args),
-        Command::State(args) => state::run(&context, &args),
-        Command::Inbox(args) => inbox::run(&context, &args),
-        Command::Build(args) => build::run(&context, &args),
-        Command::Statusline(statusline::Args {}) => Ok(statusline::run()),
-        Command::Init(args) => init::run(&context, &args),
-        Command::Completions(args) => completions::run(&args),
-        Command::AgentSim(args) => agent_sim::run(*args),
+        CliCommand::Tui(args) => tui::run(&context, &args),
+        CliCommand::Up(args) => up::run(&context, &args),
+        CliCommand::Down(args) => down::run(&context, &args),
+        CliCommand::Status(args) => status::run(&context, &args),
+        CliCommand::Open(args) => open::run(&context, &args),
+        CliCommand::Projects(args) => projects::run(&context, &args),
+        CliCommand::Demo(args) => demo::run(&context, &args),
+        CliCommand::Run(args) => run::run(&context, &args),
+        CliCommand::Say(args) => say::run(&context, &args),
+        CliCommand::Attach(args) => attach::run(&context, &args),
+        CliCommand::Wait(args) => wait::run(&context, &args),
+        CliCommand::Diff(args) => diff::run(&context, &args),
+        CliCommand::Merge(args) => merge::run(&context, &args),
+        CliCommand::Pr(args) => pr::run(&context, &args),
+        CliCommand::Logs(args) => logs::run(&context, &args),
+        CliCommand::Interrupt(args) => interrupt::run(&context, &args),
+        CliCommand::Stop(args) => stop::run(&context, &args),
+        CliCommand::Runs(args) => runs::run(&context, &args),
+        CliCommand::Why(args) => why::run(&context, &args),
+        CliCommand::Usage(args) => usage::run(&context, &args),
+        CliCommand::Budget(args) => budget::run(&context, &args),
+        CliCommand::Permissions(args) => permissions::run(&context, &args),
+        CliCommand::Ask(args) => ask::run(&context, &args),
+        CliCommand::Quest(args) => quest::run(&context, &args),
+        CliCommand::Adopt(args) => adopt::run(&context, &args),
+        CliCommand::Launch(args) => launch::run(&args),
+        CliCommand::Events(args) => events::run(&context, &args),
+        CliCommand::Session(args) => session::run(&context, &args),
+        CliCommand::Seats(args) => seats::run(&context, &args),
+        CliCommand::Summon(args) => summon::run(&context, &args),
+        CliCommand::Wake(args) => wake::run(&context, &args),
+        CliCommand::Thread(args) => thread::run(&context, &args),
+        CliCommand::Ps(args) => ps::run(&context, &args),
+        CliCommand::Tree(args) => tree::run(&context, &args),
+        CliCommand::Fork(args) => fork::run(&context, &args),
+        CliCommand::Kill(args) => kill::run(&context, &args),
+        CliCommand::Rename(args) => rename::run(&context, &args),
+        CliCommand::History(args) => history::run(&context, &args),
+        CliCommand::Clear(args) => clear::run(&context, &args),
+        CliCommand::Mark(args) => mark::run(&context, &args),
+        CliCommand::Rewind(args) => rewind::run(&context, &args),
+        CliCommand::Send(args) => send::run(&context, &args),
+        CliCommand::Mail(args) => mail::run(&context, &args),
+        CliCommand::Mcp(args) => mcp::run(&context, &args),
+        CliCommand::Export(args) => export::run(&context, &args),
+        CliCommand::Import(args) => import::run(&context, &args),
+        CliCommand::Rescue(args) => rescue::run(&context, &args),
+        CliCommand::Fsck(args) => fsck::run(&context, &args),
+        CliCommand::Selftest(args) => selftest::run(&context, &args),
+        CliCommand::Gc(args) => gc::run(&context, &args),
+        CliCommand::Trust(args) => trust::run(&context, &args),
+        CliCommand::Doctor(args) => doctor::run(&context, &args),
+        CliCommand::State(args) => state::run(&context, &args),
+        CliCommand::Inbox(args) => inbox::run(&context, &args),
+        CliCommand::Build(args) => build::run(&context, &args),
+        CliCommand::Statusline(statusline::Args {}) => Ok(statusline::run()),
+        CliCommand::Init(args) => init::run(&context, &args),
+        CliCommand::Completions(args) => completions::run(&args),
+        CliCommand::AgentSim(args) => agent_sim::run(*args),
     }
 }
 
@@ -374,7 +374,7 @@ fn accepted(
     context: &Context,
     path: &str,
     body: &serde_json::Value,
-    words: impl FnOnce(&Accepted) -> String,
+    words: impl FnOnce(&AcceptedAnswer) -> String,
 ) -> Result<ExitCode, Report> {
     let accepted: serde_json::Value =
         asking(async { crate::client::Client::visit(&context.project).await?.post(path, body).await })?;
@@ -395,7 +395,7 @@ fn accepted_once(
     context: &Context,
     path: &str,
     body: serde_json::Value,
-    words: impl FnOnce(&Accepted) -> String,
+    words: impl FnOnce(&AcceptedAnswer) -> String,
 ) -> Result<ExitCode, Report> {
     let accepted: serde_json::Value =
         asking(async { Ok(crate::client::once::ask_once(&context.project, path, body).await?) })?;
@@ -405,12 +405,12 @@ fn accepted_once(
 fn show_accepted(
     context: &Context,
     accepted: &serde_json::Value,
-    words: impl FnOnce(&Accepted) -> String,
+    words: impl FnOnce(&AcceptedAnswer) -> String,
 ) -> Result<ExitCode, Report> {
     match context.json {
         true => print_json(accepted)?,
         false => {
-            say(words(&Accepted(accepted)));
+            say(words(&AcceptedAnswer(accepted)));
             if let Some(warning) = accepted["warning"].as_str() {
                 say(format_args!("warning: {warning}"));
             }
@@ -420,9 +420,9 @@ fn show_accepted(
 }
 
 /// The answer to a command that was carried out.
-struct Accepted<'a>(&'a serde_json::Value);
+struct AcceptedAnswer<'a>(&'a serde_json::Value);
 
-impl Accepted<'_> {
+impl AcceptedAnswer<'_> {
     /// The first event of a type.
     fn event(&self, kind: &str) -> Option<&serde_json::Value> {
         self.0["events"].as_array()?.iter().find(|event| event["type"] == kind)

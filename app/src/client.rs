@@ -14,12 +14,12 @@ use crate::report::{Code, Context as _, Report};
 use crate::trust;
 use crate::version;
 use bytes::Bytes;
-use ending::Farewell;
+use ending::EndRequest;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use notices::Health;
+use notices::HealthAnswer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::OpenOptions;
@@ -150,12 +150,12 @@ impl Client {
             // The lock comes first and the announcement last: in between a daemon is starting.
             if let (Some(daemon), Some(token)) = (project.daemon(), project.existing_token()?) {
                 let client = Self::new(&daemon.url, token);
-                match tokio::time::timeout(HUNG_AFTER, client.get::<Health>("/api/health")).await {
+                match tokio::time::timeout(HUNG_AFTER, client.get::<HealthAnswer>("/api/health")).await {
                     Ok(Ok(_)) if is_to_be_replaced(project, &daemon) => {
                         notices::replaced(&daemon);
                         let old = project.clone();
                         let how =
-                            Farewell { wait: START_TIMEOUT, force: false, by_force: "hatchery up --replace --force" };
+                            EndRequest { wait: START_TIMEOUT, force: false, by_force: "hatchery up --replace --force" };
                         let ended = tokio::task::spawn_blocking(move || ending::end_daemon(&old, how)).await;
                         ended.context("the daemon was not replaced")??;
                         return Ok(None);
@@ -209,7 +209,7 @@ impl Client {
         };
         // Reading the health needs no token.
         let client = Self::new(&daemon.url, project.existing_token().ok().flatten().unwrap_or_default());
-        match tokio::time::timeout(HUNG_AFTER, client.get::<Health>("/api/health")).await {
+        match tokio::time::timeout(HUNG_AFTER, client.get::<HealthAnswer>("/api/health")).await {
             Ok(Ok(_)) => Sight::Answers(daemon),
             Ok(Err(_)) | Err(_) if project.is_served() => Sight::Silent(daemon),
             Ok(Err(_)) | Err(_) => Sight::Away,

@@ -4,7 +4,7 @@
 use crate::no_links;
 use crate::spool::Tail;
 use crate::transcripts::{
-    LineSpan, Listed, MAX_LISTED, MAX_TRANSCRIPT_BYTES, Summary, Transcript, TranscriptError, first_line,
+    LineSpan, MAX_LISTED, MAX_TRANSCRIPT_BYTES, Summary, Transcript, TranscriptError, TranscriptList, first_line,
 };
 use hatchery_core::codex::rollout::{RolloutLine, RolloutThread, parse};
 use hatchery_core::{MessageKind, Timestamp};
@@ -53,7 +53,7 @@ impl CodexThreads {
     }
 
     /// The threads that worked in this project or in a folder of it.
-    pub fn list(&self) -> Listed {
+    pub fn list(&self) -> TranscriptList {
         let rollouts = self.rollouts();
         let mut latest: Vec<(&String, &Rollout)> = rollouts.iter().collect();
         latest.sort_by_key(|(_, rollout)| Reverse(rollout.written));
@@ -69,7 +69,7 @@ impl CodexThreads {
             .collect();
         let left_out = not_looked_at + own.len().saturating_sub(MAX_LISTED) as u64;
         own.truncate(MAX_LISTED);
-        let mut listed = Listed { sessions: Vec::new(), passed_over: 0, left_out };
+        let mut listed = TranscriptList { sessions: Vec::new(), passed_over: 0, left_out };
         for (thread, rollout) in own {
             match self.read(thread, rollout, &rollouts) {
                 Ok(transcript) => listed.sessions.extend(transcript.map(|transcript| transcript.summary)),
@@ -132,14 +132,14 @@ impl CodexThreads {
         let Some(thread) = first_thread(&rollout.file).map_err(unreadable)? else { return Ok(None) };
         let Some(folder) = self.folder_of(&thread).filter(|_| thread.id == id) else { return Ok(None) };
         let folder = folder.to_str().filter(|folder| !folder.is_empty()).map(str::to_owned);
-        let mut read = Reading::default();
+        let mut read = ThreadFiles::default();
         read.take(&rollout.file, u64::MAX)?;
         // What a fork has inherited is in the files of others, and comes before its own.
         let mut base = thread.base;
         for _ in 0..MAX_BASES {
             let Some((parent, end)) = base.take() else { break };
             let Some(of_parent) = all.get(&parent) else { break };
-            let mut before = Reading { files: std::mem::take(&mut read.files), ..Reading::default() };
+            let mut before = ThreadFiles { files: std::mem::take(&mut read.files), ..ThreadFiles::default() };
             base = before.take(&of_parent.file, end)?.and_then(|thread| thread.base);
             before.messages += read.messages;
             before.unread += read.unread;
@@ -150,7 +150,7 @@ impl CodexThreads {
         if read.messages == 0 {
             return Ok(None);
         }
-        let Reading { files, path, messages, first_prompt, unread } = read;
+        let ThreadFiles { files, path, messages, first_prompt, unread } = read;
         let summary =
             Summary { session: id.to_owned(), folder, written: rollout.written, messages, first_prompt, unread };
         Ok(Some(Transcript { summary, files, path, said }))
@@ -169,7 +169,7 @@ fn first_thread(file: &Path) -> io::Result<Option<RolloutThread>> {
 
 /// What is known of a thread's files after they were read once.
 #[derive(Default)]
-struct Reading {
+struct ThreadFiles {
     files: Vec<PathBuf>,
     path: Vec<LineSpan>,
     messages: u64,
@@ -177,7 +177,7 @@ struct Reading {
     unread: u64,
 }
 
-impl Reading {
+impl ThreadFiles {
     /// Reads a file up to an ordinal, and gives the thread that it is of.
     fn take(&mut self, file: &Path, end: u64) -> Result<Option<RolloutThread>, TranscriptError> {
         let unreadable = |source: io::Error| TranscriptError::Unreadable { file: file.to_owned(), source };

@@ -30,7 +30,7 @@ use std::time::Duration;
 pub use harnesses::AcpAgent;
 pub use notifications::Notify;
 pub use quests::{Isolated, PROMPTS_FOLDER, Quests};
-pub use seats::{Dialect, Seats, is_file_name};
+pub use seats::{Dialect, SeatDefaults, is_file_name};
 pub use settings_file::SettingsFile;
 pub use takes_effect::{TAKES_EFFECT, TakesEffect, Written, changed};
 pub use terminal::{Keys, Tui};
@@ -76,7 +76,7 @@ pub struct Config {
     pub runs: Runs,
     pub quests: Quests,
     pub worktrees: Worktrees,
-    pub seats: Seats,
+    pub seats: SeatDefaults,
     pub notify: Notify,
     pub tui: Tui,
     /// What tokens cost.
@@ -322,7 +322,7 @@ fn parse_listen(text: &str) -> Option<SocketAddr> {
 
 /// The settings of seats in a text, for tests.
 #[cfg(test)]
-pub(crate) fn seats_of(toml: &str) -> Seats {
+pub(crate) fn seats_of(toml: &str) -> SeatDefaults {
     let settings: Settings = toml::from_str(toml).expect("a test's settings are right");
     settings.seats.over_defaults(std::path::Path::new("/mill")).expect("a test's settings are right")
 }

@@ -51,12 +51,12 @@ pub struct Daemon {
 
 /// Hears the signals that ask for the end, from the moment it is made: one that comes before the daemon serves counts.
 #[derive(Debug)]
-pub struct Farewell {
+pub struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Farewell {
+impl EndSignals {
     pub fn listen() -> Result<Self, Report> {
         let hear = |kind| signal(kind).context("signals cannot be heard");
         Ok(Self { interrupt: hear(SignalKind::interrupt())?, terminate: hear(SignalKind::terminate())? })
@@ -158,7 +158,7 @@ impl Daemon {
     }
 
     /// Serves until a signal asks for the end, then ends in order: no new requests, the open ones finished, the log closed.
-    pub async fn serve(self, mut farewell: Farewell) -> Result<(), Report> {
+    pub async fn serve(self, mut farewell: EndSignals) -> Result<(), Report> {
         let handle = self.engine.handle.clone();
         let runner = tokio::spawn(runner::run(self.context, handle.plan()));
         let files = quest_file::keep(self.project.clone(), handle.clone());
@@ -224,7 +224,7 @@ impl Daemon {
 async fn start_engine(config: &Config, head: LogHead, accept_loss: bool) -> Result<Engine, Report> {
     let runtime = tokio::runtime::Handle::current();
     let url = config.store.clone();
-    let options = engine::Options { snapshot_every: config.snapshot_every, ..engine::Options::default() };
+    let options = engine::EngineOptions { snapshot_every: config.snapshot_every, ..engine::EngineOptions::default() };
     let start = tokio::task::spawn_blocking(move || {
         let store = store::open(&url, &runtime).map_err(|error| explain(error.into()))?;
         refuse_loss(&head, store.as_ref(), accept_loss)?;

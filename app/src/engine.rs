@@ -31,7 +31,7 @@ pub use replay::{Replay, Replayed};
 
 use crate::clock::Clock;
 use crate::store::{Store, StoreError};
-use committer::{Committer, Restored};
+use committer::{Committer, StartState};
 use handle::{Shared, View};
 use hatchery_core::event::Unreadable;
 use hatchery_core::world::Impossible;
@@ -52,14 +52,14 @@ const LIVE_PAGES: usize = 256;
 pub type StepFn = fn(&mut World, &Command, Timestamp) -> Result<Vec<Record>, Refusal>;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct EngineOptions {
     /// The least number of events between two snapshots. Large worlds have more between them.
     pub snapshot_every: u64,
     /// A test puts a faulty one here to see that the engine survives it.
     pub step: StepFn,
 }
 
-impl Default for Options {
+impl Default for EngineOptions {
     /// 10,000 events are folded in a few hundredths of a second, and a small snapshot costs far less than they did.
     fn default() -> Self {
         Self { snapshot_every: 10_000, step }
@@ -124,7 +124,7 @@ impl Engine {
     pub fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        options: Options,
+        options: EngineOptions,
         runtime: tokio::runtime::Handle,
     ) -> Result<Self, EngineError> {
         let mut world = snapshot::restore(store.as_ref())?;
@@ -149,7 +149,7 @@ impl Engine {
             queued: AtomicUsize::new(0),
         });
         let (encoded, checkpoints) = mpsc::channel(1);
-        let restored = Restored { world, recent, snapshot_at };
+        let restored = StartState { world, recent, snapshot_at };
         let committer = Committer::new(clock, options, runtime.clone(), restored, Arc::clone(&shared), encoded);
         let committer = Arc::new(Mutex::new(committer));
         let handle = Handle { inbox, committer: Arc::clone(&committer), shared: Arc::clone(&shared) };

@@ -11,27 +11,27 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Findings {
+pub struct FsckReport {
     /// Events read.
     pub events: u64,
     /// Snapshots compared.
     pub snapshots: u64,
     /// What is wrong, a sentence each. Empty when everything is right.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FsckProblem>,
     /// What was rebuilt.
     pub repaired: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Problem {
+pub struct FsckProblem {
     /// What is wrong.
-    pub about: About,
+    pub about: FsckSubject,
     pub what: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum About {
+pub enum FsckSubject {
     /// The file or the database below the log.
     Store,
     /// The events themselves. Restore a backup or an export.
@@ -46,7 +46,7 @@ pub enum About {
 const READ_ROWS: usize = 4_096;
 
 /// Reads everything. With `repair`, what is derived is rebuilt if it is wrong.
-pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> Result<Findings, EngineError> {
+pub fn check(store: &dyn Store, repair: bool, progress: &mut dyn FnMut(u64)) -> Result<FsckReport, EngineError> {
     check_against(store, None, repair, progress)
 }
 
@@ -56,15 +56,15 @@ pub fn check_against(
     head: Option<&LogHead>,
     repair: bool,
     progress: &mut dyn FnMut(u64),
-) -> Result<Findings, EngineError> {
-    let mut findings = Findings { events: 0, snapshots: 0, problems: Vec::new(), repaired: Vec::new() };
-    findings.note(About::Store, store.check()?);
+) -> Result<FsckReport, EngineError> {
+    let mut findings = FsckReport { events: 0, snapshots: 0, problems: Vec::new(), repaired: Vec::new() };
+    findings.note(FsckSubject::Store, store.check()?);
     if let Some(head) = head {
-        findings.note(About::Log, head.compare(store)?.map(|loss| loss.to_string()));
+        findings.note(FsckSubject::Log, head.compare(store)?.map(|loss| loss.to_string()));
     }
     let mut snapshots = match store.snapshots() {
         Err(StoreError::Damaged(why)) => {
-            findings.note(About::Store, [format!("the snapshots cannot be read: {why}")]);
+            findings.note(FsckSubject::Store, [format!("the snapshots cannot be read: {why}")]);
             Vec::new()
         }
         read => read?,
@@ -104,7 +104,7 @@ pub fn check_against(
             read => read?,
         }
         if let Some(why) = broken {
-            findings.note(About::Log, [why]);
+            findings.note(FsckSubject::Log, [why]);
             break;
         }
         if world.head() == before {
@@ -119,8 +119,8 @@ pub fn check_against(
     let log_is_whole = findings.problems.is_empty();
     let bad_index = if log_is_whole { bad_index(store, &ranges, world.head())? } else { Vec::new() };
     let rebuild = repair && log_is_whole && !(bad.is_empty() && bad_index.is_empty());
-    findings.note(About::Snapshot, bad);
-    findings.note(About::Index, bad_index);
+    findings.note(FsckSubject::Snapshot, bad);
+    findings.note(FsckSubject::Index, bad_index);
     if rebuild {
         let words = match store.rebuild(&snapshot::encode(&world)?, &ranges.ranges())? {
             true => format!("snapshot and index were rebuilt, as of event {}", world.head()),
@@ -136,14 +136,15 @@ pub fn check_against(
     Ok(findings)
 }
 
-impl Findings {
-    fn note(&mut self, about: About, what: impl IntoIterator<Item = String>) {
-        self.problems.extend(what.into_iter().map(|what| Problem { about, what }));
+impl FsckReport {
+    fn note(&mut self, about: FsckSubject, what: impl IntoIterator<Item = String>) {
+        self.problems.extend(what.into_iter().map(|what| FsckProblem { about, what }));
     }
 
     /// True when nothing is wrong, or everything that was wrong has been rebuilt.
     pub fn is_clean(&self) -> bool {
-        let derived = self.problems.iter().all(|problem| matches!(problem.about, About::Snapshot | About::Index));
+        let derived =
+            self.problems.iter().all(|problem| matches!(problem.about, FsckSubject::Snapshot | FsckSubject::Index));
         self.problems.is_empty() || (derived && !self.repaired.is_empty())
     }
 }

@@ -40,7 +40,7 @@ pub trait Harness: Send + Sync + fmt::Debug {
     fn usage_report(&self) -> &'static str;
 
     /// What to start for an attempt.
-    fn command(&self, start: &Start<'_>) -> Invocation;
+    fn command(&self, start: &AttemptStart<'_>) -> Invocation;
 
     /// A reader for the output of one process.
     fn reader(&self, of: ReaderStart<'_>) -> Box<dyn Reader>;
@@ -93,7 +93,7 @@ pub enum Login {
 
 /// What an adapter is told about an attempt.
 #[derive(Debug)]
-pub struct Start<'a> {
+pub struct AttemptStart<'a> {
     pub spec: &'a RunSpec,
     pub folder: &'a RunFolder,
     /// The folder that the process works in.
@@ -134,13 +134,13 @@ pub struct ToolServer {
 
 impl ToolServer {
     /// The tools of one attempt.
-    pub fn of(program: &Path, project: &Path, folder: &RunFolder, agent: &str, work: Work) -> Self {
+    pub fn of(program: &Path, project: &Path, folder: &RunFolder, agent: &str, work: AgentPurpose) -> Self {
         let (project, tag) = (project.display().to_string(), folder.tag());
         let args = ["mcp", "--project", &project, "--agent", agent, "--run", &tag].map(str::to_owned);
         let more = match work {
-            Work::Free => None,
-            Work::Quest => Some("--quest".to_owned()),
-            Work::Seat => Some("--seat".to_owned()),
+            AgentPurpose::Free => None,
+            AgentPurpose::Quest => Some("--quest".to_owned()),
+            AgentPurpose::Seat => Some("--seat".to_owned()),
         };
         Self { name: TOOL_SERVER, command: program.to_owned(), args: args.into_iter().chain(more).collect() }
     }
@@ -148,7 +148,7 @@ impl ToolServer {
 
 /// What an agent is for. It decides which tools the agent gets besides those of every agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum AgentPurpose {
     Free,
     Quest,
     Seat,

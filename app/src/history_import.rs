@@ -25,7 +25,7 @@ const CHUNK_BYTES: usize = 4 << 20;
 
 /// The lines of a file, each after those that it refers to.
 #[derive(Debug)]
-pub struct File {
+pub struct ImportFile {
     steps: Vec<ImportStep>,
 }
 
@@ -70,7 +70,7 @@ pub enum ImportError {
 }
 
 /// Reads the lines and checks that they fit together.
-pub fn parse(text: &str) -> Result<File, ImportError> {
+pub fn parse(text: &str) -> Result<ImportFile, ImportError> {
     let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     match lines().count() {
         0..=MAX_LINES => {}
@@ -90,18 +90,18 @@ pub fn parse(text: &str) -> Result<File, ImportError> {
             ImportLine::Message(message) => messages.push(message),
         }
     }
-    in_order(agents, messages).map(|steps| File { steps }).map_err(ImportError::Whole)
+    in_order(agents, messages).map(|steps| ImportFile { steps }).map_err(ImportError::Whole)
 }
 
 /// Imports a file into a copy of the world, to find out whether something would be refused. A file is more than one transaction:
 /// a refusal at its end must not leave its beginning behind. This does not wait, but may compute for long.
-pub fn rehearse(world: World, file: &File) -> Result<(), SubmitError> {
+pub fn rehearse(world: World, file: &ImportFile) -> Result<(), SubmitError> {
     let rehearsal = Importer::new(Target::Rehearsal(Box::new(world)))?.all(file);
     rehearsal.now_or_never().expect("a rehearsal never waits").map(drop)
 }
 
 /// Imports a file that was rehearsed. Its agents without a parent become children of agent 0, and inherit nothing from it.
-pub async fn import(handle: &Handle, file: &File) -> Result<ImportedHistory, SubmitError> {
+pub async fn import(handle: &Handle, file: &ImportFile) -> Result<ImportedHistory, SubmitError> {
     Importer::new(Target::Engine(handle))?.all(file).await
 }
 
@@ -132,7 +132,7 @@ impl<'a> Importer<'a> {
         Ok(Self { target, root, agents, messages, chunk: Vec::new(), chunk_bytes: 0 })
     }
 
-    async fn all(mut self, file: &File) -> Result<ImportedHistory, SubmitError> {
+    async fn all(mut self, file: &ImportFile) -> Result<ImportedHistory, SubmitError> {
         for step in &file.steps {
             self.step(step).await?;
         }

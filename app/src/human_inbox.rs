@@ -28,7 +28,7 @@ const MAX_ENTRIES: usize = MAX_REPLIES / 4;
 const MAX_FROM_CHARS: usize = 200;
 
 /// Reads the human's inbox from the daemon's start to its end. Only a lead has a team: without one there is nothing to read.
-pub async fn keep_reading(settings: config::Seats, handle: Handle, mut closing: watch::Receiver<bool>) {
+pub async fn keep_reading(settings: config::SeatDefaults, handle: Handle, mut closing: watch::Receiver<bool>) {
     if settings.mode == Mode::Direct {
         return;
     }
@@ -90,15 +90,15 @@ impl ReadFile {
     async fn look(&mut self, handle: &Handle) {
         let (path, seen) = (self.path.clone(), self.seen.clone());
         match blocking(move || Ok(look_at(&path, seen.as_ref()))).await {
-            Ok(Look::Unchanged) => {}
-            Ok(Look::Read { entries, state }) => {
+            Ok(InboxLook::Unchanged) => {}
+            Ok(InboxLook::Read { entries, state }) => {
                 self.complaint = None;
                 if take(handle, entries).await {
                     self.seen = state;
                 }
             }
             // The file may be half written: it is read again. Said once for each problem, and not with every look.
-            Ok(Look::Unreadable(error)) | Err(error) => {
+            Ok(InboxLook::Unreadable(error)) | Err(error) => {
                 let words = error.to_string();
                 if self.complaint.as_ref() != Some(&words) {
                     tracing::warn!(%error, inbox = %self.path.display(), "the human's inbox cannot be read; it is tried again");
@@ -151,7 +151,7 @@ fn prepare(path: &Path) -> io::Result<()> {
 }
 
 /// What is found in the human's inbox.
-enum Look {
+enum InboxLook {
     Unchanged,
     /// The state is there if the next change of the file will certainly change it.
     Read {
@@ -184,14 +184,14 @@ impl FileState {
 }
 
 /// The state is taken before the file is read, so that a change in between is seen at the next look.
-fn look_at(path: &Path, seen: Option<&FileState>) -> Look {
+fn look_at(path: &Path, seen: Option<&FileState>) -> InboxLook {
     let state = FileState::of(path);
     if state.is_some() && state.as_ref() == seen {
-        return Look::Unchanged;
+        return InboxLook::Unchanged;
     }
     match read(path) {
-        Ok(entries) => Look::Read { entries, state: state.filter(FileState::is_settled) },
-        Err(error) => Look::Unreadable(error),
+        Ok(entries) => InboxLook::Read { entries, state: state.filter(FileState::is_settled) },
+        Err(error) => InboxLook::Unreadable(error),
     }
 }
 
@@ -260,8 +260,8 @@ mod tests {
         assert_eq!(keys(&[json!({ "from": "lyra", "text": "{\"type\":\"idle_notification\"}" })]), [""; 0]);
     }
 
-    fn texts(look: Look) -> Vec<String> {
-        let Look::Read { entries, .. } = look else { panic!("the file was not read") };
+    fn texts(look: InboxLook) -> Vec<String> {
+        let InboxLook::Read { entries, .. } = look else { panic!("the file was not read") };
         entries.iter().map(|entry| entry["text"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -290,7 +290,7 @@ mod tests {
         };
         write(&path, "one");
         let seen = settled(&path);
-        assert!(matches!(look_at(&path, seen.as_ref()), Look::Unchanged));
+        assert!(matches!(look_at(&path, seen.as_ref()), InboxLook::Unchanged));
         // By a rename, with the same size and the same time of modification.
         let other = folder.path().join("other.json");
         write(&other, "two");
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(texts(look_at(&path, seen.as_ref())), [""; 0]);
         // Half written: not an empty inbox, and read again.
         std::fs::write(&path, "[{").unwrap();
-        assert!(matches!(look_at(&path, None), Look::Unreadable(_)));
+        assert!(matches!(look_at(&path, None), InboxLook::Unreadable(_)));
     }
 
     /// Two writes within one step of the clock look alike from outside, so a file that has just changed is never taken as known.
@@ -313,7 +313,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ada.json");
         std::fs::write(&path, "[]").unwrap();
-        let Look::Read { state, .. } = look_at(&path, None) else { panic!("it was not read") };
+        let InboxLook::Read { state, .. } = look_at(&path, None) else { panic!("it was not read") };
         assert_eq!(state, None);
         let long_ago = FileState { inode: 1, bytes: 2, changed: (1_000, 0) };
         assert!(long_ago.is_settled());

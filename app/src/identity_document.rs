@@ -2,7 +2,7 @@
 
 use crate::clock;
 use hatchery_core::Timestamp;
-use hatchery_core::seat::{Born, FaceVariant, Fields, Position, SeatDocument, SeatStatus, Vital};
+use hatchery_core::seat::{Born, FaceVariant, Position, SeatDocument, SeatFields, SeatStatus, Vital};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -80,7 +80,7 @@ impl IdentityDocument {
 
 impl IdentityFields {
     fn of(born: &Born) -> Self {
-        let Fields { created_at, name, color, color_name, gender, face_variant } = born.fields.clone();
+        let SeatFields { created_at, name, color, color_name, gender, face_variant } = born.fields.clone();
         Self {
             name,
             color,
@@ -97,7 +97,7 @@ impl IdentityFields {
         let Self { name, color, color_name, gender, face_variant, individuation_artifact, .. } = self;
         let soul = individuation_artifact.filter(|soul| !soul.is_empty()).map(Into::into);
         let name = name.filter(|name| !name.trim().is_empty());
-        Ok(Born { soul, fields: Fields { created_at, name, color, color_name, gender, face_variant } })
+        Ok(Born { soul, fields: SeatFields { created_at, name, color, color_name, gender, face_variant } })
     }
 }
 

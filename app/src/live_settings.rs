@@ -23,7 +23,7 @@ pub struct LiveSettings {
     context: Arc<RunnerContext>,
     /// What the daemon has read when it started.
     first: Written,
-    seats: config::Seats,
+    seats: config::SeatDefaults,
     used: Mutex<Used>,
     notify: watch::Sender<Notify>,
 }

@@ -122,7 +122,7 @@ impl<K: Clone + Ord + Send + Sync + 'static> Projector<K> {
     pub fn start<P: Projection<Key = K>>(projection: P, handle: Handle) -> Self {
         let (rechecks, requests) = mpsc::channel(RECHECKS);
         let (shown, progress) = watch::channel(Progress::start());
-        let task = tokio::spawn(Loop::new(projection, handle, shown).run(requests));
+        let task = tokio::spawn(ProjectionLoop::new(projection, handle, shown).run(requests));
         Self { rechecks, progress, task }
     }
 
@@ -147,7 +147,7 @@ impl<K: Clone + Ord + Send + Sync + 'static> Projector<K> {
     }
 }
 
-struct Loop<P: Projection> {
+struct ProjectionLoop<P: Projection> {
     projection: Arc<P>,
     handle: Handle,
     follower: RecordFollower,
@@ -162,7 +162,7 @@ struct Loop<P: Projection> {
     shown: watch::Sender<Progress<P::Key>>,
 }
 
-impl<P: Projection> Loop<P> {
+impl<P: Projection> ProjectionLoop<P> {
     fn new(projection: P, handle: Handle, shown: watch::Sender<Progress<P::Key>>) -> Self {
         let world = handle.view();
         let follower = handle.follow_records(world.head());

@@ -6,8 +6,8 @@ mod note;
 pub use note::NoteDocument;
 
 use hatchery_core::quest::{
-    Brief, Caller, GivenSignal, NextAction, Quest, QuestSpec, QuestState, RefusedSignal, Requirements, Step, StepId,
-    StepPlan, StepState, StepStatus, WardRun, WardSpec, Work,
+    Brief, Caller, GivenSignal, NextAction, Quest, QuestSpec, QuestState, RefusedSignal, Requirements, SlotWork, Step,
+    StepId, StepPlan, StepState, StepStatus, WardRun, WardSpec,
 };
 use hatchery_core::roles::{Phase, Table};
 use hatchery_core::run::{Run, RunState};
@@ -324,7 +324,7 @@ fn doing(world: &World, step: &Step) -> Option<String> {
     match &step.state {
         StepState::Pending | StepState::Complete { .. } => None,
         StepState::Queued(then) => Some(next(then)),
-        StepState::Running(Work::Agent { role, agent, signal, .. }) => Some(match signal {
+        StepState::Running(SlotWork::Agent { role, agent, signal, .. }) => Some(match signal {
             Some(signal) => format!("{role} has signalled {}", signal.kind()),
             None => match world.run(*agent).map(|run| &run.state) {
                 Some(RunState::Starting | RunState::Spawned { .. }) => format!("{role} starts"),
@@ -332,8 +332,8 @@ fn doing(world: &World, step: &Step) -> Option<String> {
                 _ => role.clone(),
             },
         }),
-        StepState::Running(Work::Ward(_)) => Some("the ward runs".into()),
-        StepState::Running(Work::Merge(_)) => Some("it is merged".into()),
+        StepState::Running(SlotWork::Ward(_)) => Some("the ward runs".into()),
+        StepState::Running(SlotWork::Merge(_)) => Some("it is merged".into()),
         StepState::Asking(then) => Some(format!("then {}", next(then))),
         StepState::Parked { role, .. } => {
             match step.agent().and_then(|agent| world.run(agent)).is_some_and(Run::is_broke) {

@@ -8,8 +8,8 @@ use crate::quest_document::{QuestDocument, StepDocument};
 use crate::report::{Code, Context as _, Report};
 use crate::trust;
 use crate::ward::{self, Guess};
-use crate::worktree::{Repository, WORKTREES, Why, WorktreeName};
-use hatchery_core::quest::{Isolation, QuestSpec, Start, StepPlan, StepStatus, WardSpec};
+use crate::worktree::{NoWorktrees, Repository, WORKTREES, WorktreeName};
+use hatchery_core::quest::{Isolation, QuestSpec, QuestStart, StepPlan, StepStatus, WardSpec};
 use hatchery_core::roles::{Phase, Preset};
 use hatchery_core::run::RunSpec;
 use hatchery_core::{AgentId, QuestId};
@@ -139,7 +139,7 @@ pub fn unseen_changes(project: &Project) -> Result<Option<String>, Report> {
 pub struct ImportedQuest {
     pub quest_spec: QuestSpec,
     /// How far it had come.
-    pub start: Start,
+    pub start: QuestStart,
     /// What is not as it was there, and what the file brings along.
     pub warnings: Vec<String>,
 }
@@ -217,8 +217,12 @@ pub fn imported(
         files_to_modify: step.files_to_modify,
         observables: step.observables,
     });
-    let start =
-        Start { hold: true, requirements: document.requirements.filter(|_| wanted), steps: steps.collect(), complete };
+    let start = QuestStart {
+        hold: true,
+        requirements: document.requirements.filter(|_| wanted),
+        steps: steps.collect(),
+        complete,
+    };
     Ok(ImportedQuest { quest_spec, start, warnings })
 }
 
@@ -264,12 +268,12 @@ fn isolate(
     }
 }
 
-fn no_worktrees(who: &str, why: &Why, otherwise: &str) -> Report {
+fn no_worktrees(who: &str, why: &NoWorktrees, otherwise: &str) -> Report {
     let mend = match why {
-        Why::NoGit | Why::OldGit { .. } => "install a git that is new enough",
-        Why::NoRepository => "`git init` and commit something",
-        Why::NoCommit | Why::NotCommitted => "`git add` and `git commit` what the steps are to work on",
-        Why::Bare => "work in a clone that has files",
+        NoWorktrees::NoGit | NoWorktrees::OldGit { .. } => "install a git that is new enough",
+        NoWorktrees::NoRepository => "`git init` and commit something",
+        NoWorktrees::NoCommit | NoWorktrees::NotCommitted => "`git add` and `git commit` what the steps are to work on",
+        NoWorktrees::Bare => "work in a clone that has files",
     };
     let report = Report::new(Code::Usage, format_args!("{who} cannot have worktrees: {why}"));
     report.hint(format_args!("{mend}{otherwise}"))

@@ -16,7 +16,7 @@ use hatchery_core::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent, Sessio
 use hatchery_core::mail::HUMAN;
 use hatchery_core::outcome::Cause;
 use hatchery_core::output::{FailureKind, Output, TurnEnd};
-use hatchery_core::seat::{Listed, ListedStatus, Position, SeatState, session_uuid, shown};
+use hatchery_core::seat::{ListedStatus, Position, SeatListed, SeatState, session_uuid, shown};
 use hatchery_core::session::EndReason;
 use hatchery_core::usage::Usage;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record, SessionId, World};
@@ -40,7 +40,7 @@ pub struct Translator {
 }
 
 /// What a record may take away from the world, and what its meaning needs.
-struct Before {
+struct WorldBefore {
     /// The tool whose result the record is.
     tool: Option<String>,
     /// The open session of the seats.
@@ -67,7 +67,8 @@ impl Translator {
     /// What a record means. At most one event of each id. An error if the record does not follow the last one.
     pub fn take(&mut self, record: &Record) -> Result<Vec<DialectEvent>, String> {
         // A call is forgotten with its result, and a session with its end.
-        let before = Before { tool: self.tool_of(record), session: self.world.seats().session().map(|open| open.id) };
+        let before =
+            WorldBefore { tool: self.tool_of(record), session: self.world.seats().session().map(|open| open.id) };
         Arc::make_mut(&mut self.world).apply(record).map_err(|error| error.to_string())?;
         let said = self.say(record, before).map(|what| enveloped(record, what));
         // The start of a session is told when it is known what for: by the event after it.
@@ -95,7 +96,7 @@ impl Translator {
         }
     }
 
-    fn say(&self, record: &Record, before: Before) -> Option<DialectWhat> {
+    fn say(&self, record: &Record, before: WorldBefore) -> Option<DialectWhat> {
         let world = &self.world;
         let seats = world.seats();
         match &record.event {
@@ -325,14 +326,14 @@ fn agent_message(name: &str, position: Option<u8>, text: &str) -> DialectWhat {
     }
 }
 
-fn alive(world: &World) -> Vec<Listed> {
+fn alive(world: &World) -> Vec<SeatListed> {
     let listed = world.seats().iter().filter(|(_, seat)| seat.state == SeatState::Alive);
     listed
-        .map(|(position, seat)| Listed { position, name: seat.identity.name.clone(), status: ListedStatus::Alive })
+        .map(|(position, seat)| SeatListed { position, name: seat.identity.name.clone(), status: ListedStatus::Alive })
         .collect()
 }
 
-fn status(world: &World, agents: &[Listed]) -> DialectWhat {
+fn status(world: &World, agents: &[SeatListed]) -> DialectWhat {
     // Ended agents are not listed: the clients take every entry for a living agent.
     let alive = agents.iter().filter(|listed| listed.status != ListedStatus::Shutdown);
     let listed = alive.map(|listed| {

@@ -20,9 +20,9 @@ mod servers;
 mod signals;
 mod voice;
 
-use inbox::Inbox;
+use inbox::PlayerInbox;
 use memory::{Memory, MemoryError};
-pub use playbook::Part;
+pub use playbook::PlayedRole;
 use player::Player;
 use servers::Servers;
 use std::path::{Path, PathBuf};
@@ -36,10 +36,10 @@ pub const STATE_VARIABLE: &str = "HATCHERY_SIM_STATE";
 const QUEUE_EMPTY: u8 = 64;
 
 #[derive(Debug)]
-pub struct Options {
+pub struct SimOptions {
     pub source: Source,
     pub session: PlayedSession,
-    pub input: Input,
+    pub input: PlayedInput,
     /// Paths or JSON, as `--mcp-config` takes them.
     pub mcp_configs: Vec<String>,
     pub model: String,
@@ -59,7 +59,7 @@ pub enum Source {
     /// The next script of this folder that no other agent has taken.
     Queue(PathBuf),
     /// That of its part in a quest: from this folder, or built in.
-    Part(Option<PathBuf>, Part),
+    Part(Option<PathBuf>, PlayedRole),
 }
 
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub enum PlayedSession {
 }
 
 #[derive(Debug)]
-pub enum Input {
+pub enum PlayedInput {
     /// One turn for this prompt; without one, for what standard input says.
     Prompt(Option<String>),
     /// A turn for each message on standard input, until it ends.
@@ -89,14 +89,14 @@ enum CannotBegin {
 }
 
 /// Plays until the script or the input ends, or until the process is stopped, and returns the exit code.
-pub fn run(options: Options) -> u8 {
+pub fn run(options: SimOptions) -> u8 {
     match begin(options) {
         Ok(player) => player.run(),
         Err(refused) => refused.tell(),
     }
 }
 
-fn begin(options: Options) -> Result<Player, CannotBegin> {
+fn begin(options: SimOptions) -> Result<Player, CannotBegin> {
     let (session, memory) = match options.session {
         PlayedSession::New(id) => {
             memory::free(&options.state, &id)?;
@@ -109,8 +109,8 @@ fn begin(options: Options) -> Result<Player, CannotBegin> {
     let unusable = |error: std::io::Error| CannotBegin::Unusable(format!("it cannot begin: {error}"));
     let servers = Servers::connect(&options.mcp_configs).map_err(CannotBegin::Unusable)?;
     let inbox = match options.input {
-        Input::Prompt(prompt) => Arc::new(Inbox::of(prompt.unwrap_or_else(inbox::prompt_on_stdin))),
-        Input::Messages => inbox::listen().map_err(unusable)?,
+        PlayedInput::Prompt(prompt) => Arc::new(PlayerInbox::of(prompt.unwrap_or_else(inbox::prompt_on_stdin))),
+        PlayedInput::Messages => inbox::listen().map_err(unusable)?,
     };
     let signals = signals::attend(&inbox).map_err(unusable)?;
     let voice = Voice::new(session, options.model, options.partials);

@@ -14,7 +14,7 @@ use crate::spec_sections;
 use crate::state_file::{ChangeError, Changed, HeldFolder, StatusFolder};
 use crate::status_log::Followed;
 use hatchery_core::build_event;
-use hatchery_core::idea_inbox::{IdeaInbox, Item};
+use hatchery_core::idea_inbox::{Idea, IdeaInbox};
 use hatchery_core::refusal::RefusalKind;
 use hatchery_core::status::{IdeaChange, Json, StatusChange, StatusDocument, StatusRefusal};
 use serde::Serialize;
@@ -203,7 +203,7 @@ impl StatusDoor {
     }
 
     /// Changes the inbox. Gives the item as it is now, or as it was when it was dismissed.
-    pub fn change_ideas(&self, change: &IdeaChange) -> Result<Done<Item>, Denied> {
+    pub fn change_ideas(&self, change: &IdeaChange) -> Result<Done<Idea>, Denied> {
         let in_file = || {
             let (held, aside) = self.hold()?;
             let changed = held.change_inbox(|inbox| {
@@ -213,7 +213,7 @@ impl StatusDoor {
             Ok(Changed { set_aside: changed.set_aside.or(aside), ..changed })
         };
         self.either(in_file, "/api/inbox/changes", change, |idea: ChangedIdea| {
-            let item = Item::read(&idea.item).ok_or_else(|| Report::failed("the daemon's answer has no item"))?;
+            let item = Idea::read(&idea.item).ok_or_else(|| Report::failed("the daemon's answer has no item"))?;
             Ok((item, idea.in_file))
         })
     }

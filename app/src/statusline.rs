@@ -123,7 +123,7 @@ impl Facts {
 
     /// The line, or two, without a line break at the end.
     pub fn render(&self, colours: bool) -> String {
-        let ink = Ink { colours };
+        let ink = Paint { colours };
         let first = self.first_row(&ink);
         let second = self.second_row(&ink);
         let between = format!(" {} ", ink.paint(DIM, "│"));
@@ -135,7 +135,7 @@ impl Facts {
         line
     }
 
-    fn first_row(&self, ink: &Ink) -> Vec<String> {
+    fn first_row(&self, ink: &Paint) -> Vec<String> {
         let version = self.version.as_deref().map(|version| format!(" {}", shown(version.trim_start_matches('v'))));
         let mut row = vec![format!("{}{}", shown(&self.name), version.unwrap_or_default())];
         row.extend(self.branch.as_deref().map(|branch| format!("⎇ {}", shown(branch))));
@@ -154,7 +154,7 @@ impl Facts {
         row
     }
 
-    fn second_row(&self, ink: &Ink) -> Vec<String> {
+    fn second_row(&self, ink: &Paint) -> Vec<String> {
         let state = &self.state;
         let mut row = Vec::new();
         row.extend(self.trouble.map(|trouble| ink.paint(RED, &format!("✗ {trouble}"))));
@@ -224,17 +224,17 @@ impl Facts {
     }
 }
 
-struct Ink {
+struct Paint {
     colours: bool,
 }
 
-impl Ink {
+impl Paint {
     fn paint(&self, colour: &str, text: &str) -> String {
         if self.colours { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 }
 
-fn chunks(progress: &ChunkProgress, ink: &Ink) -> String {
+fn chunks(progress: &ChunkProgress, ink: &Paint) -> String {
     match progress {
         ChunkProgress::Current(share) => format!("▶ {}/{}", share.done, share.total),
         ChunkProgress::Chunks { completed, active, failed, total, retry } => {

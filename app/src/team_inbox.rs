@@ -24,14 +24,14 @@ const LEAD_INBOX: &str = "team-lead";
 const SUMMARY_CHARS: usize = 80;
 
 /// Writes a message into the inbox of an agent of the team, unless it is there.
-pub async fn send_once(settings: &config::Seats, posted: &Posted) -> io::Result<()> {
+pub async fn send_once(settings: &config::SeatDefaults, posted: &Posted) -> io::Result<()> {
     let path = agent_inbox(settings, &posted.name)?.of_cli;
     let entry = entry_of(posted);
     blocking(move || append(&path, entry)).await
 }
 
 /// Whether an agent has an inbox: there is a team, and the agent's name can be that of a file.
-pub async fn can_reach(settings: &config::Seats, name: &str) -> bool {
+pub async fn can_reach(settings: &config::SeatDefaults, name: &str) -> bool {
     let Ok(path) = agent_inbox(settings, name).map(|it| it.of_cli) else { return false };
     blocking(move || Ok(path.parent().is_some_and(Path::is_dir) && read(&path).is_ok())).await.unwrap_or(false)
 }
@@ -46,7 +46,7 @@ pub enum InboxState {
 }
 
 /// Looks for a message in the inbox of its agent.
-pub async fn find(settings: &config::Seats, posted: &Posted) -> io::Result<InboxState> {
+pub async fn find(settings: &config::SeatDefaults, posted: &Posted) -> io::Result<InboxState> {
     let (inbox, entry) = (agent_inbox(settings, &posted.name)?, entry_of(posted));
     let look = move || {
         for path in inbox.paths() {
@@ -61,7 +61,7 @@ pub async fn find(settings: &config::Seats, posted: &Posted) -> io::Result<Inbox
 }
 
 /// Takes a message out of the inbox of its agent if it is unread, and says what it was.
-pub async fn withdraw(settings: &config::Seats, posted: &Posted) -> io::Result<InboxState> {
+pub async fn withdraw(settings: &config::SeatDefaults, posted: &Posted) -> io::Result<InboxState> {
     let (inbox, entry) = (agent_inbox(settings, &posted.name)?, entry_of(posted));
     let take_out = move || {
         for path in inbox.paths() {
@@ -110,14 +110,14 @@ fn is_same(one: &Value, other: &Value) -> bool {
 
 /// The files that can be the inbox of one name.
 #[derive(Clone, Debug)]
-pub(crate) struct Inbox {
+pub(crate) struct InboxFiles {
     /// As the CLI calls the file: it keeps capital letters.
     pub of_cli: PathBuf,
     /// As the original program of the seats and earlier versions of Hatchery called the file: in small letters.
     pub in_small: PathBuf,
 }
 
-impl Inbox {
+impl InboxFiles {
     /// Each file once, that of the CLI first.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let other = Some(&self.in_small).filter(|other| **other != self.of_cli);
@@ -126,7 +126,7 @@ impl Inbox {
 }
 
 /// The inbox of an agent. One that is called like the human or like the inbox of the lead has none of its own.
-fn agent_inbox(settings: &config::Seats, name: &str) -> io::Result<Inbox> {
+fn agent_inbox(settings: &config::SeatDefaults, name: &str) -> io::Result<InboxFiles> {
     let taken = |other: &str| inbox_name(name).to_lowercase() == inbox_name(other).to_lowercase();
     match taken(&settings.human) || taken(LEAD_INBOX) {
         true => Err(io::Error::new(ErrorKind::InvalidInput, format!("the inbox `{name}` is not that of an agent"))),
@@ -134,14 +134,14 @@ fn agent_inbox(settings: &config::Seats, name: &str) -> io::Result<Inbox> {
     }
 }
 
-pub(crate) fn inbox_of(settings: &config::Seats, name: &str) -> io::Result<Inbox> {
+pub(crate) fn inbox_of(settings: &config::SeatDefaults, name: &str) -> io::Result<InboxFiles> {
     let invalid = |what: String| io::Error::new(ErrorKind::InvalidInput, what);
     let teams = settings.teams.as_ref().ok_or_else(|| invalid("there is no home folder with teams".into()))?;
     if !is_file_name(name) {
         return Err(invalid(format!("`{name}` cannot be the name of a file")));
     }
     let folder = teams.join(inbox_name(&settings.team)).join("inboxes");
-    Ok(Inbox {
+    Ok(InboxFiles {
         of_cli: folder.join(format!("{}.json", inbox_name(name))),
         in_small: folder.join(format!("{}.json", name.to_lowercase())),
     })
@@ -218,12 +218,12 @@ mod tests {
     use crate::clock;
     use crate::team_outbox::PostStage;
 
-    fn settings(teams: &Path) -> config::Seats {
+    fn settings(teams: &Path) -> config::SeatDefaults {
         let toml = format!("[seats]\nteam = 'crew'\nteams = '{}'", teams.display());
         config::seats_of(&toml)
     }
 
-    async fn send(settings: &config::Seats, name: &str, from: &str, text: &str) -> io::Result<()> {
+    async fn send(settings: &config::SeatDefaults, name: &str, from: &str, text: &str) -> io::Result<()> {
         let posted = Posted {
             agent: clock::new_agent_id(),
             name: name.into(),

@@ -58,7 +58,7 @@ pub struct Posted {
 
 impl Posted {
     /// When the agent has had enough time to read it.
-    fn deadline(&self, settings: &config::Seats) -> Timestamp {
+    fn deadline(&self, settings: &config::SeatDefaults) -> Timestamp {
         let said = self.timestamp.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond);
         Timestamp(said).plus_ms(settings.unread_ms)
     }
@@ -129,7 +129,7 @@ impl TeamOutbox {
     }
 
     /// The message is in the log: writes it into the inbox file, and leaves the rest to the keeper.
-    pub async fn bring(&self, settings: &config::Seats, mut pending: Pending, message: EventId) {
+    pub async fn bring(&self, settings: &config::SeatDefaults, mut pending: Pending, message: EventId) {
         pending.posted.message = Some(message);
         let fate = pending.write(settings, clock::now()).await;
         if fate != Fate::Waits {
@@ -191,7 +191,7 @@ impl Pending {
     }
 
     /// Takes it out of the inbox file. It is not for that file any more.
-    async fn withdraw(&mut self, settings: &config::Seats) -> io::Result<InboxState> {
+    async fn withdraw(&mut self, settings: &config::SeatDefaults) -> io::Result<InboxState> {
         if self.posted.stage != PostStage::Withdrawn {
             // Written down first: a message that is found nowhere afterwards was not read.
             self.posted.stage = PostStage::Withdrawn;
@@ -203,7 +203,7 @@ impl Pending {
     }
 
     /// The agent has been told the message in another way.
-    async fn forget(&mut self, settings: &config::Seats) -> Fate {
+    async fn forget(&mut self, settings: &config::SeatDefaults) -> Fate {
         match self.withdraw(settings).await {
             Err(error) if error.kind() == ErrorKind::TimedOut => Fate::Waits,
             // A file that cannot be read here cannot be read by the agent either.
@@ -211,7 +211,7 @@ impl Pending {
         }
     }
 
-    async fn look(&mut self, settings: &config::Seats, now: Timestamp) -> Fate {
+    async fn look(&mut self, settings: &config::SeatDefaults, now: Timestamp) -> Fate {
         match self.posted.stage {
             PostStage::Said => self.write(settings, now).await,
             PostStage::Written => match team_inbox::find(settings, &self.posted).await {
@@ -227,7 +227,7 @@ impl Pending {
     }
 
     /// Writes it into the inbox file.
-    async fn write(&mut self, settings: &config::Seats, now: Timestamp) -> Fate {
+    async fn write(&mut self, settings: &config::SeatDefaults, now: Timestamp) -> Fate {
         let name = &self.posted.name;
         match team_inbox::send_once(settings, &self.posted).await {
             Ok(()) => {
@@ -250,7 +250,7 @@ impl Pending {
 
 impl OutboxKeeper {
     /// Goes on with the messages that a daemon before this one has said.
-    pub async fn take_left(&mut self, settings: &config::Seats, handle: &Handle) {
+    pub async fn take_left(&mut self, settings: &config::SeatDefaults, handle: &Handle) {
         if settings.mode == Mode::Direct {
             return;
         }
@@ -280,7 +280,7 @@ impl OutboxKeeper {
         self.look(settings, handle).await;
     }
 
-    pub async fn keep(mut self, settings: config::Seats, handle: Handle, mut closing: watch::Receiver<bool>) {
+    pub async fn keep(mut self, settings: config::SeatDefaults, handle: Handle, mut closing: watch::Receiver<bool>) {
         loop {
             let due = self.pending.iter().map(|pending| pending.due.0).min();
             let pause = due.map(|due| due.saturating_sub(clock::now().0).max(0).unsigned_abs());
@@ -304,7 +304,7 @@ impl OutboxKeeper {
 
     /// Takes out of the inbox files what these agents have not read and are told by a wake. If no wake follows, the lead is asked after
     /// all.
-    async fn recall(&mut self, settings: &config::Seats, told: &[(AgentId, EventId)]) {
+    async fn recall(&mut self, settings: &config::SeatDefaults, told: &[(AgentId, EventId)]) {
         let mut held = Vec::new();
         let is_told = |posted: &Posted| {
             told.iter().any(|(agent, after)| *agent == posted.agent && posted.message.is_some_and(|it| it > *after))
@@ -318,7 +318,7 @@ impl OutboxKeeper {
         }
     }
 
-    async fn look(&mut self, settings: &config::Seats, handle: &Handle) {
+    async fn look(&mut self, settings: &config::SeatDefaults, handle: &Handle) {
         let now = clock::now();
         let mut at = 0;
         while let Some(pending) = self.pending.get_mut(at) {
@@ -346,7 +346,7 @@ impl OutboxKeeper {
     }
 
     /// An agent does not read its inbox. The lead passes on all that waits there, in the order in which it was said.
-    async fn pass_on(&mut self, settings: &config::Seats, handle: &Handle, agent: AgentId) {
+    async fn pass_on(&mut self, settings: &config::SeatDefaults, handle: &Handle, agent: AgentId) {
         let (mut theirs, others): (Vec<Pending>, Vec<Pending>) =
             std::mem::take(&mut self.pending).into_iter().partition(|pending| pending.posted.agent == agent);
         self.pending = others;
@@ -368,7 +368,7 @@ impl OutboxKeeper {
 }
 
 /// Takes a message out of the inbox file and asks the lead to pass it on, unless the agent has read it meanwhile.
-async fn relay(settings: &config::Seats, handle: &Handle, pending: &mut Pending) -> io::Result<()> {
+async fn relay(settings: &config::SeatDefaults, handle: &Handle, pending: &mut Pending) -> io::Result<()> {
     let stage = pending.posted.stage;
     let found = match stage {
         PostStage::Said => team_inbox::withdraw(settings, &pending.posted).await,

@@ -56,7 +56,7 @@ pub struct Summary {
 }
 
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct TranscriptList {
     /// The latest first.
     pub sessions: Vec<Summary>,
     /// Files that are too large or cannot be read.
@@ -101,12 +101,12 @@ impl Transcripts {
     }
 
     /// The conversations that were held in this project or in a folder of it.
-    pub fn list(&self) -> Result<Listed, TranscriptError> {
+    pub fn list(&self) -> Result<TranscriptList, TranscriptError> {
         let mut candidates = self.candidates()?;
         candidates.sort_by_key(|candidate| Reverse(candidate.written));
         let left_out = candidates.len().saturating_sub(MAX_LISTED) as u64;
         candidates.truncate(MAX_LISTED);
-        let mut listed = Listed { sessions: Vec::new(), passed_over: 0, left_out };
+        let mut listed = TranscriptList { sessions: Vec::new(), passed_over: 0, left_out };
         for candidate in candidates {
             match self.read(candidate) {
                 Ok(transcript) => listed.sessions.extend(transcript.map(|transcript| transcript.summary)),
@@ -180,7 +180,7 @@ impl Transcripts {
         let folder = scanned.folder.as_deref().and_then(|folder| Path::new(folder).strip_prefix(&self.root).ok());
         let Some(folder) = folder.filter(|_| scanned.messages > 0) else { return Ok(None) };
         let folder = folder.to_str().filter(|folder| !folder.is_empty()).map(str::to_owned);
-        let scan::Scanned { messages, first_prompt, unread, path, .. } = scanned;
+        let scan::TranscriptScan { messages, first_prompt, unread, path, .. } = scanned;
         let summary = Summary { session, folder, written, messages, first_prompt, unread };
         Ok(Some(Transcript { summary, files: vec![file], path, said: scan::said }))
     }

@@ -1,7 +1,7 @@
 //! The agents in a `[WAKE AGENTS]` message of a client that keeps the identities itself. Such clients write XML by hand, so it is read
 //! leniently: what cannot be read is passed over.
 
-use hatchery_core::seat::{Born, Fields, Position, SEATS, SeatDocument, SeatStatus, Vital};
+use hatchery_core::seat::{Born, Position, SEATS, SeatDocument, SeatFields, SeatStatus, Vital};
 use std::collections::BTreeSet;
 
 /// The documents of the agents in a message that have a soul. Of two for one seat the first counts.
@@ -46,12 +46,12 @@ fn document(element: &str) -> Option<SeatDocument> {
     let soul = unescaped(soul.trim());
     // As attributes, or as elements of their own.
     let found = |name: &str| attribute(head, name).or_else(|| child(before, name));
-    let fields = Fields {
+    let fields = SeatFields {
         name: Some(found("name")?),
         color: found("color"),
         color_name: found("colorName"),
         gender: found("gender"),
-        ..Fields::default()
+        ..SeatFields::default()
     };
     let vital = Vital { status: SeatStatus::Sleeping, ..Vital::default() };
     (!soul.is_empty()).then(|| SeatDocument { position, vital, births: vec![Born { soul: Some(soul.into()), fields }] })

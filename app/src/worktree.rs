@@ -101,7 +101,7 @@ impl WorktreeError {
 
 /// Why there are no worktrees for a project.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum NoWorktrees {
     #[error("git is not installed, or not on the PATH")]
     NoGit,
     #[error("this git is {version}, and {}.{} or later is needed", OLDEST_GIT.0, OLDEST_GIT.1)]
@@ -173,36 +173,36 @@ impl Repository {
     pub fn find(
         project: &Project,
         env: impl Iterator<Item = (String, String)>,
-    ) -> Result<Result<Self, Why>, WorktreeError> {
+    ) -> Result<Result<Self, NoWorktrees>, WorktreeError> {
         let environment = git::environment(env);
         let git = || Git::new(project.root(), &environment);
         let version = match git().arg("version").text() {
             Err(WorktreeError::NoGit { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Err(Why::NoGit));
+                return Ok(Err(NoWorktrees::NoGit));
             }
             other => other?,
         };
         if version_of(&version).is_some_and(|version| version < OLDEST_GIT) {
-            return Ok(Err(Why::OldGit { version: version.trim_start_matches("git version ").to_owned() }));
+            return Ok(Err(NoWorktrees::OldGit { version: version.trim_start_matches("git version ").to_owned() }));
         }
         let asked = ["rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--git-common-dir"];
         let said = git().args(asked).run()?;
         if !said.status.success() {
             return match said.complaint.contains("not a git repository") {
-                true => Ok(Err(Why::NoRepository)),
+                true => Ok(Err(NoWorktrees::NoRepository)),
                 false => Err(said.failed(asked.join(" "))),
             };
         }
         let answer = String::from_utf8_lossy(&said.out).into_owned();
         let (inside, common) = answer.trim_end().split_once('\n').unwrap_or_default();
         if inside != "true" {
-            return Ok(Err(Why::Bare));
+            return Ok(Err(NoWorktrees::Bare));
         }
         if git().args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).maybe()?.is_none() {
-            return Ok(Err(Why::NoCommit));
+            return Ok(Err(NoWorktrees::NoCommit));
         }
         if git().args(["rev-parse", "--verify", "--quiet", "HEAD:./"]).maybe()?.is_none() {
-            return Ok(Err(Why::NotCommitted));
+            return Ok(Err(NoWorktrees::NotCommitted));
         }
         let prefix = git().args(["rev-parse", "--show-prefix"]).text()?;
         let known = git()

@@ -15,7 +15,7 @@
 
 use hatchery_core::harness::Capabilities;
 use hatchery_core::output::Output;
-use hatchery_core::quest::{Isolation, QuestSpec, Signal, Start, StepId, StepPlan, StepState, Work};
+use hatchery_core::quest::{Isolation, QuestSpec, QuestStart, Signal, SlotWork, StepId, StepPlan, StepState};
 use hatchery_core::roles::Table;
 use hatchery_core::run::{AttemptId, Process, RunSpec};
 use hatchery_core::{AgentId, Command, QuestId, Record, Timestamp, World, step};
@@ -70,7 +70,7 @@ fn busy_world() -> (World, Vec<Command>) {
     step(&mut world, &found, NOW).expect("the world is empty");
     let quests: Vec<QuestId> = (1..=QUESTS).map(|number| QuestId::from_bytes([number.wrapping_mul(37); 16])).collect();
     for quest in &quests {
-        let start = Start { steps: plan(), ..Start::default() };
+        let start = QuestStart { steps: plan(), ..QuestStart::default() };
         let create = Command::CreateQuest { quest: *quest, quest_spec: Box::new(quest_spec()), budget: None, start };
         step(&mut world, &create, NOW).expect("the quest is in order");
     }
@@ -132,7 +132,7 @@ fn plan() -> Vec<StepPlan> {
 fn at_work(world: &World, quest: QuestId) -> Vec<(StepId, AgentId)> {
     let quest = world.quest(quest).expect("the quest exists");
     let agent = |step: &StepId| match &quest.step(step)?.state {
-        StepState::Running(Work::Agent { agent, signal: None, .. }) => Some((step.clone(), *agent)),
+        StepState::Running(SlotWork::Agent { agent, signal: None, .. }) => Some((step.clone(), *agent)),
         _ => None,
     };
     quest.working.iter().filter_map(agent).collect()

@@ -37,7 +37,7 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct AcpReader {
     prices: Arc<PriceTable>,
-    stage: Stage,
+    stage: SessionStage,
     version: Option<String>,
     model: Option<String>,
     /// What the process says that it can do.
@@ -67,7 +67,7 @@ pub struct AcpReader {
 
 /// Where the process is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum SessionStage {
     /// The session is not open. An agent that loads one repeats its history, which is in the log already.
     #[default]
     Opening,
@@ -113,7 +113,7 @@ impl AcpReader {
     /// A reader for a process that works in `folder`. `opened`: the process has opened its session before. `waiting`: the message that
     /// is to be said to it first.
     pub fn new(prices: Arc<PriceTable>, folder: Option<String>, opened: bool, waiting: Option<WaitingMessage>) -> Self {
-        let stage = if opened { Stage::Idle } else { Stage::Opening };
+        let stage = if opened { SessionStage::Idle } else { SessionStage::Opening };
         Self { prices, folder, stage, replay: SessionReplay::new(waiting), ..Self::default() }
     }
 
@@ -179,7 +179,8 @@ impl AcpReader {
             }
             // Agents do not know this request and answer that. Any answer will do.
             (AcpRequestId::HistoryRepeated(session), _) if self.is_loaded => {
-                let heard = self.replay.heard().filter(|_| self.stage == Stage::Opening).map(|id| Output::Heard { id });
+                let heard =
+                    self.replay.heard().filter(|_| self.stage == SessionStage::Opening).map(|id| Output::Heard { id });
                 let opened = self.open(session.clone());
                 heard.into_iter().chain(opened).collect()
             }
@@ -215,9 +216,9 @@ impl AcpReader {
     }
 
     fn open(&mut self, session: String) -> Vec<Output> {
-        let is_first = self.stage == Stage::Opening;
+        let is_first = self.stage == SessionStage::Opening;
         // What came before is the history of the session. A reader that begins again has taken it for a turn.
-        (self.stage, self.chunks, self.answer) = (Stage::Idle, None, None);
+        (self.stage, self.chunks, self.answer) = (SessionStage::Idle, None, None);
         self.tools = ToolCalls::default();
         let declares = Output::Declares(self.declared);
         let (model, version) = (self.model.clone(), self.version.clone());
@@ -226,7 +227,7 @@ impl AcpReader {
     }
 
     fn update(&mut self, update: &Fields) -> Vec<Output> {
-        if self.stage == Stage::Opening {
+        if self.stage == SessionStage::Opening {
             self.replay.take(update);
             return Vec::new();
         }
@@ -262,7 +263,7 @@ impl AcpReader {
     /// A piece of the text that is being said. The first piece of a text is not one: a turn may begin with it, or another text may end.
     /// It is shown together with the second.
     fn piece(&mut self, line: &Fields) -> Option<Partial> {
-        if line.text("method")? != UPDATE || self.stage != Stage::InTurn {
+        if line.text("method")? != UPDATE || self.stage != SessionStage::InTurn {
             return None;
         }
         let update = line.object("params")?.object("update")?;
@@ -279,9 +280,9 @@ impl AcpReader {
 
     fn begin_turn(&mut self) -> Vec<Output> {
         match self.stage {
-            Stage::Opening | Stage::InTurn => Vec::new(),
-            Stage::Idle => {
-                self.stage = Stage::InTurn;
+            SessionStage::Opening | SessionStage::InTurn => Vec::new(),
+            SessionStage::Idle => {
+                self.stage = SessionStage::InTurn;
                 vec![Output::TurnStarted]
             }
         }
@@ -320,7 +321,7 @@ impl AcpReader {
         outputs.push(Output::Heard { id: message.to_owned() });
         outputs.extend(self.whole_text());
         outputs.extend(self.tools.close());
-        (self.stage, self.has_failed) = (Stage::Idle, false);
+        (self.stage, self.has_failed) = (SessionStage::Idle, false);
         let by_request = self.used.take();
         let used = by_request.or_else(|| used.map(|used| self.priced(used))).unwrap_or_default();
         let end = TurnEnd {

@@ -3,7 +3,7 @@
 
 use crate::build_run::BuildRun;
 use crate::status::view::fields;
-use crate::status::{Json, Kind, Object, StatusDocument};
+use crate::status::{Json, JsonKind, Object, StatusDocument};
 
 /// How many events the document keeps. Readers of the file show a feed, not an archive.
 pub const MAX_EVENTS_IN_DOCUMENT: usize = 1_000;
@@ -49,7 +49,7 @@ pub struct BuildEvent {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
     #[error("a build event must be an object, and this is {0}")]
-    NotAnObject(Kind),
+    NotAnObject(JsonKind),
     #[error("a build event needs a `kind`: a text of 1 to {MAX_KIND_BYTES} letters, digits and dashes")]
     NoKind,
     #[error("`{field}` of the build event cannot be used: {why}")]
@@ -105,7 +105,8 @@ impl BuildEvent {
         }
         for field in ["id", "timestamp", "chunk", "summary", "screenshot"] {
             // A chunk may be named by its number.
-            let fits = |value: &Json| value.kind() == Kind::Text || (field == "chunk" && value.kind() == Kind::Number);
+            let fits =
+                |value: &Json| value.kind() == JsonKind::Text || (field == "chunk" && value.kind() == JsonKind::Number);
             if let Some(value) = object.get(field).filter(|value| !fits(value)) {
                 return Err(EventError::BadField { field, why: format!("it is {}, not a text", value.kind()) });
             }
@@ -220,8 +221,10 @@ pub(crate) fn is_copy(known: &Object, given: &Object) -> bool {
 pub fn id_of(event: &Object) -> Option<String> {
     let id = event.get("id")?;
     match id.kind() {
-        Kind::Number => Some(id.text().to_owned()),
-        Kind::Null | Kind::Boolean | Kind::Text | Kind::List | Kind::Object => id.words().filter(|id| !id.is_empty()),
+        JsonKind::Number => Some(id.text().to_owned()),
+        JsonKind::Null | JsonKind::Boolean | JsonKind::Text | JsonKind::List | JsonKind::Object => {
+            id.words().filter(|id| !id.is_empty())
+        }
     }
 }
 
@@ -234,7 +237,7 @@ pub(crate) fn has_id(event: &str, id: &str) -> bool {
 
 /// Whether the log takes an event of another program.
 pub(crate) fn is_takeable(event: &Json) -> bool {
-    event.kind() == Kind::Object && event.text().len() <= MAX_EVENT_BYTES
+    event.kind() == JsonKind::Object && event.text().len() <= MAX_EVENT_BYTES
 }
 
 /// Written in JSON as it is, without escapes.
@@ -263,7 +266,7 @@ fn check_verification(event: &Object) -> Result<(), EventError> {
         if !check.get("result").and_then(Json::words).is_some_and(|result| RESULTS.contains(&result.as_str())) {
             return Err(bad("checks", "the `result` of each item must be `pass` or `fail`".into()));
         }
-        if check.get("retried").is_some_and(|retried| retried.kind() != Kind::Boolean) {
+        if check.get("retried").is_some_and(|retried| retried.kind() != JsonKind::Boolean) {
             return Err(bad("checks", "`retried` must be true or false".into()));
         }
     }

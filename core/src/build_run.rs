@@ -8,7 +8,7 @@ pub use chunk::{Chunk, ChunkId, ChunkState, Move};
 pub use plan::{MAX_CHUNKS, approve};
 
 use crate::status::view::fields;
-use crate::status::{Json, Kind, Object, StatusDocument};
+use crate::status::{Json, JsonKind, Object, StatusDocument};
 use chunk::write_state;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -37,7 +37,7 @@ pub struct BuildRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ChangedChunks))]
 #[serde(rename_all = "snake_case")]
-pub enum Changed {
+pub enum ChangedChunks {
     Rebuild,
     Keep,
 }
@@ -48,7 +48,7 @@ pub struct ResumeTerms<'a> {
     /// Completed chunks that are built again.
     pub rebuild: &'a [ChunkId],
     /// What is done with the other chunks that are outdated. If nothing is decided, the run is not resumed.
-    pub changed: Option<Changed>,
+    pub changed: Option<ChangedChunks>,
     /// The fingerprints of the spec's sections as they are now, by alias.
     pub sections: &'a BTreeMap<String, String>,
 }
@@ -266,8 +266,8 @@ pub fn resume(document: &mut StatusDocument, terms: &ResumeTerms<'_>, now: &str)
     let undecided: Vec<ChunkId> = outdated.filter(|id| !terms.rebuild.contains(id)).collect();
     let rebuild: Vec<ChunkId> = match terms.changed {
         None if !undecided.is_empty() => return Err(BuildError::Outdated { chunks: undecided }),
-        None | Some(Changed::Keep) => terms.rebuild.to_vec(),
-        Some(Changed::Rebuild) => terms.rebuild.iter().copied().chain(undecided).collect(),
+        None | Some(ChangedChunks::Keep) => terms.rebuild.to_vec(),
+        Some(ChangedChunks::Rebuild) => terms.rebuild.iter().copied().chain(undecided).collect(),
     };
     for chunk in &run.chunks {
         let again = match chunk.state {
@@ -300,7 +300,7 @@ fn edit_run(document: &mut StatusDocument, change: impl FnOnce(&mut Object)) {
 /// Changes one chunk and leaves the others as they are, also those that make no sense.
 fn edit_chunk(run: &mut Object, id: ChunkId, change: impl FnOnce(&mut Object)) {
     let Some(mut chunks) = run.get("chunks").and_then(Json::list) else { return };
-    let objects = chunks.iter_mut().filter(|chunk| chunk.kind() == Kind::Object);
+    let objects = chunks.iter_mut().filter(|chunk| chunk.kind() == JsonKind::Object);
     let mut wanted = objects
         .zip(1_u64..)
         .filter(|(chunk, place)| fields(Some(chunk)).and_then(|chunk| chunk.count("id")).unwrap_or(*place) == id);

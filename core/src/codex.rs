@@ -38,7 +38,7 @@ const MAX_OPEN_REQUESTS: usize = 256;
 /// Reads the output of one process.
 #[derive(Clone, Debug, Default)]
 pub struct CodexReader {
-    opening: Opening,
+    opening: OpeningProgress,
     /// The thread that the process has opened. Every other thread is a sub-agent's.
     thread: Option<String>,
     /// The folder that the process works in.
@@ -72,7 +72,7 @@ enum TurnProgress {
 
 /// How far the process has come until it can work.
 #[derive(Clone, Debug, Default)]
-struct Opening {
+struct OpeningProgress {
     /// The answer to the request that opens the thread.
     thread: Option<OpenedThread>,
     /// A resumed thread is asked which messages it holds. Messages wait for the answer, so that none is sent twice.
@@ -104,7 +104,7 @@ impl Reader for CodexReader {
 impl CodexReader {
     /// A reader for a process that works in `folder` and has opened this thread before, or has yet to open one.
     pub fn new(prices: Arc<PriceTable>, folder: Option<String>, thread: Option<&str>) -> Self {
-        let opening = Opening { is_over: thread.is_some(), ..Opening::default() };
+        let opening = OpeningProgress { is_over: thread.is_some(), ..OpeningProgress::default() };
         Self { opening, folder, thread: thread.map(str::to_owned), tally: Tally::new(prices), ..Self::default() }
     }
 
@@ -226,7 +226,7 @@ impl CodexReader {
     }
 
     fn ready(&mut self) -> Option<Output> {
-        let Opening { thread: Some(thread), needs_turns, has_turns, tools_answer: true, is_over: false } =
+        let OpeningProgress { thread: Some(thread), needs_turns, has_turns, tools_answer: true, is_over: false } =
             &self.opening
         else {
             return None;

@@ -7,7 +7,7 @@ use crate::history::{ImportedItem, MessageKind, RewindTo};
 use crate::mail::Address;
 use crate::outcome::Exit;
 use crate::output::Output;
-use crate::quest::{Merge, QuestSpec, Requirements, Signal, Start, StepId, StepPlan, Verdict};
+use crate::quest::{Merge, QuestSpec, QuestStart, Requirements, Signal, StepId, StepPlan, Verdict};
 use crate::request::Request;
 use crate::run::{AttemptId, ForeignSession, Process, RunSpec};
 use crate::seat::{EggOrder, Identity, LeadOrder, Position, Rising, SeatDocument};
@@ -170,7 +170,7 @@ pub enum Command {
         quest: QuestId,
         quest_spec: Box<QuestSpec>,
         budget: Option<Money>,
-        start: Start,
+        start: QuestStart,
     },
     PauseQuest {
         quest: QuestId,

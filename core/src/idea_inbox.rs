@@ -26,7 +26,7 @@ pub enum ItemStatus {
 
 /// An item as readers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct Idea {
     pub id: String,
     /// As it is written; other programs may have types of their own.
     pub kind: String,
@@ -150,7 +150,7 @@ impl IdeaInbox {
     /// The items of another inbox, and those of this one that have no id and cannot be spoken of.
     #[must_use]
     pub fn updated(&self, to: &Self) -> Self {
-        let nameless = self.items.iter().filter(|body| Item::read(body).is_none());
+        let nameless = self.items.iter().filter(|body| Idea::read(body).is_none());
         Self { items: to.items.iter().chain(nameless).cloned().collect() }
     }
 
@@ -172,16 +172,16 @@ impl IdeaInbox {
     }
 
     /// The items, the newest first. What has no id cannot be spoken of, and is left out.
-    pub fn items(&self) -> Vec<Item> {
-        self.items.iter().filter_map(Item::read).collect()
+    pub fn items(&self) -> Vec<Idea> {
+        self.items.iter().filter_map(Idea::read).collect()
     }
 
-    pub fn item(&self, id: &str) -> Result<Item, InboxError> {
+    pub fn item(&self, id: &str) -> Result<Idea, InboxError> {
         self.items().into_iter().find(|item| item.id == id).ok_or_else(|| unknown(id))
     }
 
     /// Puts an idea in front of the others. An id that is there already adds nothing.
-    pub fn add(&mut self, id: &str, kind: IdeaType, content: &str, now: &str) -> Result<Item, InboxError> {
+    pub fn add(&mut self, id: &str, kind: IdeaType, content: &str, now: &str) -> Result<Idea, InboxError> {
         let content = content.trim();
         if content.is_empty() {
             return Err(InboxError::Empty);
@@ -203,14 +203,14 @@ impl IdeaInbox {
     }
 
     /// Removes an item.
-    pub fn dismiss(&mut self, id: &str) -> Result<Item, InboxError> {
+    pub fn dismiss(&mut self, id: &str) -> Result<Idea, InboxError> {
         let item = self.item(id)?;
-        self.items.retain(|body| Item::read(body).is_none_or(|item| item.id != id));
+        self.items.retain(|body| Idea::read(body).is_none_or(|item| item.id != id));
         Ok(item)
     }
 
     /// Takes an item for processing: the one that is named, or the oldest that is pending.
-    pub fn take(&mut self, id: Option<&str>, taker: Option<&str>, now: &str) -> Result<Item, InboxError> {
+    pub fn take(&mut self, id: Option<&str>, taker: Option<&str>, now: &str) -> Result<Idea, InboxError> {
         let chosen = match id {
             Some(id) => self.item(id)?,
             None => {
@@ -231,7 +231,7 @@ impl IdeaInbox {
     }
 
     /// Ends the processing of an item. `pending` gives it back.
-    pub fn finish(&mut self, id: &str, status: ItemStatus, note: Option<&str>, now: &str) -> Result<Item, InboxError> {
+    pub fn finish(&mut self, id: &str, status: ItemStatus, note: Option<&str>, now: &str) -> Result<Idea, InboxError> {
         let item = self.item(id)?;
         if item.status != ItemStatus::Processing {
             return Err(InboxError::NotProcessing { id: item.id, status: item.status });
@@ -248,8 +248,8 @@ impl IdeaInbox {
         })
     }
 
-    fn change(&mut self, id: &str, change: impl FnOnce(&mut Object)) -> Result<Item, InboxError> {
-        let wanted = self.items.iter_mut().find(|body| Item::read(body).is_some_and(|item| item.id == id));
+    fn change(&mut self, id: &str, change: impl FnOnce(&mut Object)) -> Result<Idea, InboxError> {
+        let wanted = self.items.iter_mut().find(|body| Idea::read(body).is_some_and(|item| item.id == id));
         let body = wanted.ok_or_else(|| unknown(id))?;
         let mut object = body.object().ok_or_else(|| unknown(id))?;
         change(&mut object);
@@ -258,7 +258,7 @@ impl IdeaInbox {
     }
 }
 
-impl Item {
+impl Idea {
     /// An item whose status is missing or unknown counts as pending: it must not be lost by a misspelling.
     pub fn read(body: &Json) -> Option<Self> {
         let item = fields(Some(body))?;

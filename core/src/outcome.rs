@@ -65,12 +65,12 @@ pub enum Exit {
 /// the run was stopped, or its machine went down, and this overrules the outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    stage: Stage,
+    stage: TurnStage,
     resets_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Stage {
+enum TurnStage {
     /// It has not begun a turn yet.
     #[default]
     Silent,
@@ -83,8 +83,8 @@ enum Stage {
 impl Outcome {
     pub fn take(&mut self, output: &Output) {
         match output {
-            Output::TurnEnded(turn) => self.stage = Stage::Ended { result: turn.result.clone() },
-            Output::ApiError(error) => self.stage = Stage::Working { api_error: Some(shortened(&error.text)) },
+            Output::TurnEnded(turn) => self.stage = TurnStage::Ended { result: turn.result.clone() },
+            Output::ApiError(error) => self.stage = TurnStage::Working { api_error: Some(shortened(&error.text)) },
             Output::TurnStarted
             | Output::Text { .. }
             | Output::Thinking { .. }
@@ -113,18 +113,20 @@ impl Outcome {
     /// The result of the last turn, if that turn has one.
     pub fn last_turn(&self) -> Option<&TurnResult> {
         match &self.stage {
-            Stage::Ended { result } => Some(result),
-            Stage::Silent | Stage::Working { .. } => None,
+            TurnStage::Ended { result } => Some(result),
+            TurnStage::Silent | TurnStage::Working { .. } => None,
         }
     }
 
     /// What the service or the harness said when it last failed, in its own words.
     pub fn complaint(&self) -> Option<&str> {
         match &self.stage {
-            Stage::Working { api_error } => api_error.as_deref(),
-            Stage::Ended { result: TurnResult::Failed { detail, .. } } => Some(detail),
-            Stage::Silent
-            | Stage::Ended { result: TurnResult::Ok | TurnResult::Interrupted | TurnResult::SessionUnknown } => None,
+            TurnStage::Working { api_error } => api_error.as_deref(),
+            TurnStage::Ended { result: TurnResult::Failed { detail, .. } } => Some(detail),
+            TurnStage::Silent
+            | TurnStage::Ended { result: TurnResult::Ok | TurnResult::Interrupted | TurnResult::SessionUnknown } => {
+                None
+            }
         }
     }
 
@@ -137,7 +139,7 @@ impl Outcome {
     /// stderr.
     pub fn cause(&self, exit: Exit, evidence: Option<&str>) -> (Cause, String) {
         match &self.stage {
-            Stage::Silent if matches!(exit, Exit::Code(1..)) && evidence.is_some_and(complains_of_arguments) => {
+            TurnStage::Silent if matches!(exit, Exit::Code(1..)) && evidence.is_some_and(complains_of_arguments) => {
                 let said = bare(evidence.unwrap_or_default());
                 (
                     Cause::BadArguments,
@@ -145,27 +147,29 @@ impl Outcome {
                 )
             }
             _ if exit == Exit::NotStarted => (Cause::Crashed, "It could not be started.".to_owned()),
-            Stage::Silent | Stage::Working { .. } if exit == Exit::LostWithMachine => {
+            TurnStage::Silent | TurnStage::Working { .. } if exit == Exit::LostWithMachine => {
                 (Cause::LostWithMachine, format!("The machine went down under it. {RESUME}"))
             }
-            Stage::Silent => (Cause::Crashed, format!("It ended before it said anything ({exit}). {LOOK_AT_STDERR}")),
-            Stage::Working { api_error: None } => {
+            TurnStage::Silent => {
+                (Cause::Crashed, format!("It ended before it said anything ({exit}). {LOOK_AT_STDERR}"))
+            }
+            TurnStage::Working { api_error: None } => {
                 (Cause::Crashed, format!("It ended in the middle of a turn ({exit}). {LOOK_AT_STDERR} {RESUME}"))
             }
-            Stage::Working { api_error: Some(error) } => {
+            TurnStage::Working { api_error: Some(error) } => {
                 (Cause::Crashed, format!("It ended in the middle of a turn ({exit}), after: {}. {RESUME}", bare(error)))
             }
-            Stage::Ended { result: TurnResult::Interrupted } => {
+            TurnStage::Ended { result: TurnResult::Interrupted } => {
                 (Cause::UserEnded, format!("Its last turn was interrupted ({exit}). {RESUME}"))
             }
-            Stage::Ended { result: TurnResult::SessionUnknown } => {
+            TurnStage::Ended { result: TurnResult::SessionUnknown } => {
                 (Cause::Crashed, "It failed: the harness does not have its session any more. Resume it.".to_owned())
             }
-            Stage::Ended { result: TurnResult::Failed { kind, detail } } => {
+            TurnStage::Ended { result: TurnResult::Failed { kind, detail } } => {
                 let cause = failure(*kind);
                 (cause, format!("It failed: {}. {}", bare(detail), advice(cause)))
             }
-            Stage::Ended { result: TurnResult::Ok } => match exit {
+            TurnStage::Ended { result: TurnResult::Ok } => match exit {
                 Exit::Code(0) | Exit::Unknown => (Cause::Completed, "Its last turn ended well.".to_owned()),
                 Exit::Code(_) | Exit::Signal(_) | Exit::NotStarted | Exit::LostWithMachine => {
                     (Cause::Completed, format!("Its last turn ended well; only then did the process end with {exit}."))
@@ -177,8 +181,8 @@ impl Outcome {
     /// A turn has begun, or goes on. A refusal in an earlier turn no longer matters.
     fn work(&mut self) {
         match &self.stage {
-            Stage::Working { .. } => {}
-            Stage::Silent | Stage::Ended { .. } => self.stage = Stage::Working { api_error: None },
+            TurnStage::Working { .. } => {}
+            TurnStage::Silent | TurnStage::Ended { .. } => self.stage = TurnStage::Working { api_error: None },
         }
     }
 }

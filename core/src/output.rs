@@ -115,7 +115,7 @@ pub enum Output {
         tokens_before: Option<u64>,
     },
     /// The model's service has refused a request. The text is the harness's, not the model's.
-    ApiError(ApiError),
+    ApiError(ServiceError),
     TurnEnded(TurnEnd),
     /// A line that could not be read, and why, or several in a row. They are still in `stdout.jsonl`.
     Unread {
@@ -149,7 +149,7 @@ pub enum FailureKind {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ApiError {
+pub struct ServiceError {
     pub kind: FailureKind,
     /// The HTTP status, if there was an answer.
     pub status: Option<u16>,

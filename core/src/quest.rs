@@ -44,15 +44,15 @@ pub use plan::{MAX_STEPS, MAX_TEXT_BYTES, Observable, QuestContext, Requirements
 pub(crate) use plan::{hand_in, phase, require};
 pub(crate) use quest_spec::check_ward;
 pub use quest_spec::{
-    Isolation, MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, QuestSpec, Start, WardSpec,
+    Isolation, MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, QuestSpec, QuestStart, WardSpec,
 };
 pub use reference::{QuestCandidate, QuestCandidates, resolve};
 pub use signal::{MAX_SIGNAL_BYTES, SIGNAL_TOOL, Signal};
 pub(crate) use signal::{from_stream, give, of_tool};
 pub(crate) use slot::serve;
 pub use step::{
-    Brief, Caller, GivenSignal, NextAction, RefusedSignal, Step, StepAgent, StepProgress, StepState, StepStatus,
-    Verdict, WardRun, Work,
+    Brief, Caller, GivenSignal, NextAction, RefusedSignal, SlotWork, Step, StepAgent, StepProgress, StepState,
+    StepStatus, Verdict, WardRun,
 };
 use step_context::StepContext;
 pub use step_fork::{MAX_STEP_FORKS, StepFork, StepForkState};

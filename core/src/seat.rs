@@ -27,7 +27,7 @@ mod words;
 
 pub use decide::{EggOrder, LEAD_NAME, LeadOrder, Rising};
 pub(crate) use decide::{closing, enter, import, open, register, rise, summon};
-pub use document::{Born, Fields, SeatDocument, SeatStatus, Vital};
+pub use document::{Born, SeatDocument, SeatFields, SeatStatus, Vital};
 pub(crate) use lead_call::artifacts;
 pub use lead_call::{ArtifactMeta, ArtifactWrite, LeadCall};
 use marker::floor;
@@ -36,7 +36,7 @@ pub use payload::{MAX_PAYLOAD_BYTES, Payload, SpeakerLine, TRANSCRIPT_CHARS, esc
 pub use places::{MAX_REPLIES, SeatSession, Seats};
 pub use refusal::SeatRefusal;
 pub(crate) use report::{due, follow, restate, take_reports};
-pub use state::{Button, Input, SeatState, button, next};
+pub use state::{Button, SeatInput, SeatState, button, next};
 pub use words::{Reach, inbox_name, reach, team_managed};
 pub(crate) use words::{address, addressed, kills_told, relay, session_of, spoken_for, take_reply};
 
@@ -161,7 +161,7 @@ pub struct FaceVariant {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatListed))]
 #[serde(rename_all = "camelCase")]
-pub struct Listed {
+pub struct SeatListed {
     #[serde(rename = "gridPosition")]
     pub position: Position,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,7 +170,7 @@ pub struct Listed {
     pub status: ListedStatus,
 }
 
-impl Listed {
+impl SeatListed {
     /// The name that a living agent is listed with, if the name is allowed.
     pub(crate) fn chosen_name(&self) -> Option<&str> {
         let lives = self.status != ListedStatus::Shutdown;
@@ -178,11 +178,11 @@ impl Listed {
     }
 
     /// What the entry means for its seat.
-    fn input(&self) -> Input {
+    fn input(&self) -> SeatInput {
         match (self.status, self.chosen_name()) {
-            (ListedStatus::Shutdown, _) => Input::ReportedGone,
-            (ListedStatus::Alive | ListedStatus::Idle, None) => Input::ReportedAlive,
-            (ListedStatus::Alive | ListedStatus::Idle, Some(_)) => Input::ReportedByName,
+            (ListedStatus::Shutdown, _) => SeatInput::ReportedGone,
+            (ListedStatus::Alive | ListedStatus::Idle, None) => SeatInput::ReportedAlive,
+            (ListedStatus::Alive | ListedStatus::Idle, Some(_)) => SeatInput::ReportedByName,
         }
     }
 }

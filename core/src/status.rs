@@ -27,7 +27,7 @@ pub mod quest_view;
 pub mod view;
 
 pub use change::{IdeaChange, StatusChange, StatusRefusal};
-pub use json::{Json, Kind, Object};
+pub use json::{Json, JsonKind, Object};
 pub use path::Path;
 use std::str::FromStr;
 
@@ -75,19 +75,19 @@ pub enum EditError {
     #[error("the value is not JSON: {why}")]
     NotJson { why: String },
     #[error("the status document is not an object, but {kind}")]
-    NotAnObject { kind: Kind },
+    NotAnObject { kind: JsonKind },
     #[error("only an object can be merged, and this is {kind}")]
-    PatchNotAnObject { kind: Kind },
+    PatchNotAnObject { kind: JsonKind },
     #[error("`{at}` is {kind}, so nothing can be below it")]
-    NothingBelow { at: Path, kind: Kind },
+    NothingBelow { at: Path, kind: JsonKind },
     #[error("`{at}` has {len} items, and there is no item {index}")]
     NoSuchItem { at: Path, index: String, len: usize },
     #[error("`{at}` is {kind}, so it cannot be counted up")]
-    NotANumber { at: Path, kind: Kind },
+    NotANumber { at: Path, kind: JsonKind },
     #[error("`{at}` would become too large a number")]
     Overflow { at: Path },
     #[error("`{at}` is {kind}, so nothing can be appended to it")]
-    NotAList { at: Path, kind: Kind },
+    NotAList { at: Path, kind: JsonKind },
     #[error("`{at}` has {MAX_LIST_ITEMS} items already")]
     ListFull { at: Path },
     #[error("an item of a list cannot be cleared: `{at}`")]
@@ -176,9 +176,9 @@ impl StatusDocument {
         let mut found = self.to_json();
         for segment in path.segments() {
             found = match found.kind() {
-                Kind::Object => found.object()?.get(segment)?.clone(),
-                Kind::List => segment.parse().ok().and_then(|index: usize| found.list()?.into_iter().nth(index))?,
-                Kind::Null | Kind::Boolean | Kind::Number | Kind::Text => return None,
+                JsonKind::Object => found.object()?.get(segment)?.clone(),
+                JsonKind::List => segment.parse().ok().and_then(|index: usize| found.list()?.into_iter().nth(index))?,
+                JsonKind::Null | JsonKind::Boolean | JsonKind::Number | JsonKind::Text => return None,
             };
         }
         Some(found).filter(|found| !found.is_null())
@@ -190,8 +190,8 @@ impl StatusDocument {
         let new = match edit {
             Edit::Set { path, value } => change(Some(&old), path, 0, &mut |_| Ok(value.clone()))?,
             Edit::Merge { patch } => match patch.kind() {
-                Kind::Object => merged(&old, patch),
-                kind @ (Kind::Null | Kind::Boolean | Kind::Number | Kind::Text | Kind::List) => {
+                JsonKind::Object => merged(&old, patch),
+                kind @ (JsonKind::Null | JsonKind::Boolean | JsonKind::Number | JsonKind::Text | JsonKind::List) => {
                     return Err(EditError::PatchNotAnObject { kind });
                 }
             },
@@ -261,20 +261,21 @@ fn change(
             object.set(segment, change(None, path, walked + 1, at_end)?);
             Ok(object.to_json())
         }
-        Some((value, Kind::Object)) => {
-            let mut object = value.object().ok_or_else(|| EditError::NothingBelow { at: at(), kind: Kind::Object })?;
+        Some((value, JsonKind::Object)) => {
+            let mut object =
+                value.object().ok_or_else(|| EditError::NothingBelow { at: at(), kind: JsonKind::Object })?;
             let changed = change(object.get(segment), path, walked + 1, at_end)?;
             object.set(segment, changed);
             Ok(object.to_json())
         }
-        Some((value, Kind::List)) => {
+        Some((value, JsonKind::List)) => {
             let mut items = value.list().unwrap_or_default();
             let missing = || EditError::NoSuchItem { at: at(), index: segment.clone(), len: items.len() };
             let index = segment.parse().ok().filter(|index: &usize| *index < items.len()).ok_or_else(missing)?;
             items[index] = change(items.get(index), path, walked + 1, at_end)?;
             Ok(Json::of_list(&items))
         }
-        Some((_, kind @ (Kind::Null | Kind::Boolean | Kind::Number | Kind::Text))) => {
+        Some((_, kind @ (JsonKind::Null | JsonKind::Boolean | JsonKind::Number | JsonKind::Text))) => {
             Err(EditError::NothingBelow { at: at(), kind })
         }
     }
@@ -285,12 +286,12 @@ fn parent_is_list(document: &Json, path: &Path) -> bool {
     let way = path.segments().split_last().map(|(_, way)| way).unwrap_or_default();
     for segment in way {
         here = here.and_then(|value| match value.kind() {
-            Kind::Object => value.object()?.get(segment).cloned(),
-            Kind::List => value.list()?.into_iter().nth(segment.parse().ok()?),
-            Kind::Null | Kind::Boolean | Kind::Number | Kind::Text => None,
+            JsonKind::Object => value.object()?.get(segment).cloned(),
+            JsonKind::List => value.list()?.into_iter().nth(segment.parse().ok()?),
+            JsonKind::Null | JsonKind::Boolean | JsonKind::Number | JsonKind::Text => None,
         });
     }
-    here.is_some_and(|value| value.kind() == Kind::List)
+    here.is_some_and(|value| value.kind() == JsonKind::List)
 }
 
 /// Objects are merged field by field, whatever else a patch has replaces what was there. `null` in a patch clears.
@@ -298,7 +299,9 @@ fn merged(old: &Json, patch: &Json) -> Json {
     let (Some(mut object), Some(changes)) = (old.object(), patch.object()) else { return patch.clone() };
     for (name, change) in changes.iter() {
         let value = match object.get(name) {
-            Some(known) if known.kind() == Kind::Object && change.kind() == Kind::Object => merged(known, change),
+            Some(known) if known.kind() == JsonKind::Object && change.kind() == JsonKind::Object => {
+                merged(known, change)
+            }
             _ => change.clone(),
         };
         object.set(name, value);
@@ -309,7 +312,7 @@ fn merged(old: &Json, patch: &Json) -> Json {
 fn incremented(at: Option<&Json>, by: i64, path: &Path) -> Result<Json, EditError> {
     let overflow = || EditError::Overflow { at: path.clone() };
     let Some(known) = at else { return Ok(serde_json::Value::from(by).into()) };
-    if known.kind() != Kind::Number {
+    if known.kind() != JsonKind::Number {
         return Err(EditError::NotANumber { at: path.clone(), kind: known.kind() });
     }
     if let Ok(number) = known.text().parse::<i64>() {

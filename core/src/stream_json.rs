@@ -8,7 +8,7 @@ mod request_meter;
 
 use crate::harness::Reader;
 use crate::json::{self, Fields};
-use crate::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
+use crate::output::{Denial, FailureKind, Output, ServiceError, TurnEnd, TurnResult};
 use crate::partial::{Partial, PartialKind};
 use crate::permission::{Access, PermissionRequest};
 use crate::price::PriceTable;
@@ -36,7 +36,7 @@ pub struct StreamJsonReader {
     /// The message of ours that the process works on next. When its turn begins, the message is in the CLI's records.
     begun: Option<String>,
     /// The last refusal of the service in this turn. The result line says less about it.
-    api_error: Option<ApiError>,
+    api_error: Option<ServiceError>,
     meter: RequestMeter,
 }
 
@@ -139,8 +139,11 @@ impl StreamJsonReader {
         if line.raw("error").is_some() || line.flag("is_api_error_message") {
             let texts: Vec<_> = blocks.iter().filter_map(|block| block.text("text")).collect();
             let status = line.count("api_error_status");
-            let error =
-                ApiError { kind: failure_kind(line.text("error").as_deref(), status), status, text: texts.join("\n") };
+            let error = ServiceError {
+                kind: failure_kind(line.text("error").as_deref(), status),
+                status,
+                text: texts.join("\n"),
+            };
             self.api_error = Some(error.clone());
             return vec![Output::ApiError(error)];
         }
@@ -280,7 +283,7 @@ fn blocks<'a>(line: &Fields<'a>) -> Vec<Fields<'a>> {
     line.object("message").map(|message| message.objects("content")).unwrap_or_default()
 }
 
-fn turn_end(line: &Fields, api_error: Option<ApiError>) -> TurnEnd {
+fn turn_end(line: &Fields, api_error: Option<ServiceError>) -> TurnEnd {
     let mut total = line.object("modelUsage").map(models).unwrap_or_default();
     // The sum over the models misses what is not charged by tokens.
     if line.raw("total_cost_usd").is_some() {
@@ -300,7 +303,7 @@ fn turn_end(line: &Fields, api_error: Option<ApiError>) -> TurnEnd {
 }
 
 /// A failed request ends with the subtype `success`, so `is_error` tells success from failure.
-fn turn_result(line: &Fields, api_error: Option<ApiError>) -> TurnResult {
+fn turn_result(line: &Fields, api_error: Option<ServiceError>) -> TurnResult {
     if !line.flag("is_error") {
         return TurnResult::Ok;
     }
@@ -320,7 +323,7 @@ fn turn_result(line: &Fields, api_error: Option<ApiError>) -> TurnResult {
     let detail = words.find(|words| !words.trim().is_empty()).unwrap_or_default();
     let kind = match (&api_error, status) {
         _ if reason == "prompt_too_long" => FailureKind::PromptTooLong,
-        (Some(ApiError { kind: FailureKind::OutOfCredit, .. }), _) => FailureKind::OutOfCredit,
+        (Some(ServiceError { kind: FailureKind::OutOfCredit, .. }), _) => FailureKind::OutOfCredit,
         (_, Some(status)) => failure_kind(None, Some(status)),
         (Some(error), None) => error.kind,
         (None, None) => FailureKind::Other,

@@ -21,12 +21,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct TranscriptLine {
     /// The folder that the CLI worked in.
     pub folder: Option<String>,
-    pub part: Part,
+    pub part: LinePart,
 }
 
 /// Which part a line has in the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum LinePart {
     Knot(Knot),
     /// A sub-agent's: it has a conversation of its own.
     Subagent,
@@ -61,11 +61,11 @@ pub enum LineOrigin {
 
 /// What a line says.
 pub fn parse(line: &str) -> Result<TranscriptLine, NotJson> {
-    let Some(line) = object(line)? else { return Ok(TranscriptLine { folder: None, part: Part::Aside }) };
+    let Some(line) = object(line)? else { return Ok(TranscriptLine { folder: None, part: LinePart::Aside }) };
     let part = match line.text("uuid") {
-        Some(_) if line.flag("isSidechain") => Part::Subagent,
-        Some(uuid) => Part::Knot(knot(&line, uuid)),
-        None => Part::Aside,
+        Some(_) if line.flag("isSidechain") => LinePart::Subagent,
+        Some(uuid) => LinePart::Knot(knot(&line, uuid)),
+        None => LinePart::Aside,
     };
     Ok(TranscriptLine { folder: line.text("cwd"), part })
 }

@@ -124,7 +124,7 @@ fn letters_between(one: &str, other: &str) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StepChoice))]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
+pub enum MissingStepChoice {
     Run,
     Skip,
     Abort,
@@ -175,7 +175,7 @@ pub fn end_command(document: &mut StatusDocument) {
 pub fn start_step(
     document: &mut StatusDocument,
     step: &str,
-    choice: Option<Choice>,
+    choice: Option<MissingStepChoice>,
     now: &str,
 ) -> Result<StepStart, Missing> {
     let command = document.words("currentCommand");
@@ -185,25 +185,25 @@ pub fn start_step(
     };
     match choice {
         None => Err(lacks),
-        Some(Choice::Run) => {
+        Some(MissingStepChoice::Run) => {
             let first = lacks.next().to_owned();
             // The step that comes first may lack something itself.
             match missing(&first, command.as_deref(), &document.names("completedSteps")) {
-                Some(lacks) => start_step(document, &lacks.step, Some(Choice::Run), now),
+                Some(lacks) => start_step(document, &lacks.step, Some(MissingStepChoice::Run), now),
                 None => {
                     document.set("workflowStep", first.as_str());
                     Ok(StepStart::Instead(first))
                 }
             }
         }
-        Some(Choice::Skip) => {
+        Some(MissingStepChoice::Skip) => {
             let mut skipped = document.field("skippedSteps").and_then(Json::list).unwrap_or_default();
             skipped.push(json!({ "step": step, "missing": lacks.needs, "timestamp": now }).into());
             document.set("skippedSteps", Json::of_list(&skipped));
             document.set("workflowStep", step);
             Ok(StepStart::Begun)
         }
-        Some(Choice::Abort) => {
+        Some(MissingStepChoice::Abort) => {
             end_command(document);
             Ok(StepStart::Aborted)
         }
@@ -216,7 +216,7 @@ pub fn finish_step(
     document: &mut StatusDocument,
     step: &str,
     summary: Option<&str>,
-    choice: Option<Choice>,
+    choice: Option<MissingStepChoice>,
     now: &str,
 ) -> Result<StepStart, Missing> {
     let is_begun = document.words("workflowStep").as_deref() == Some(step)
@@ -277,7 +277,7 @@ impl fmt::Display for Missing {
     }
 }
 
-impl Choice {
+impl MissingStepChoice {
     /// By its number or its name.
     pub fn parse(text: &str) -> Option<Self> {
         match text.trim().to_ascii_lowercase().as_str() {

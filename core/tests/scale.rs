@@ -5,8 +5,8 @@ use hatchery_core::agent::{Birth, ancestors, below};
 use hatchery_core::event::MessageEvent;
 use hatchery_core::harness::Capabilities;
 use hatchery_core::history::{HistoryMessage, RewindTo, mark_interrupted, ranges};
-use hatchery_core::output::{ApiError, FailureKind, Output, TurnEnd, TurnResult};
-use hatchery_core::quest::{Isolation, QuestSpec, Signal, Start, StepId, StepPlan};
+use hatchery_core::output::{FailureKind, Output, ServiceError, TurnEnd, TurnResult};
+use hatchery_core::quest::{Isolation, QuestSpec, QuestStart, Signal, StepId, StepPlan};
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
 use hatchery_core::run::{AttemptId, Process, RunSpec, wire_name};
 use hatchery_core::{AgentId, Command, Event, EventId, Exit, MessageKind, QuestId, Record, Timestamp, World, step};
@@ -146,7 +146,7 @@ fn the_world_is_no_larger_however_much_a_process_says_and_asks() {
     let grown = |times: u64| {
         let (mut world, of) = at_work();
         for at in 0..times {
-            let error = ApiError { kind: FailureKind::Other, status: None, text: "x".repeat(5_000) };
+            let error = ServiceError { kind: FailureKind::Other, status: None, text: "x".repeat(5_000) };
             let end = TurnEnd {
                 result: TurnResult::Failed { kind: FailureKind::Other, detail: "x".repeat(5_000) },
                 ..TurnEnd::default()
@@ -255,7 +255,7 @@ fn create(world: &mut World, quest: QuestId, steps: Vec<StepPlan>) {
             quest,
             quest_spec: Box::new(quest_spec()),
             budget: None,
-            start: Start { steps, ..Start::default() },
+            start: QuestStart { steps, ..QuestStart::default() },
         },
     );
 }

@@ -4,7 +4,7 @@
 
 use hatchery_core::MessageKind::{self, Assistant, Clear, Command, System, ToolCall, ToolResult, User};
 use hatchery_core::history::MAX_MESSAGE_BYTES;
-use hatchery_core::transcript::{Knot, Part, Tree, parse};
+use hatchery_core::transcript::{Knot, LinePart, Tree, parse};
 use serde_json::{Value, json};
 
 /// A line of the conversation.
@@ -46,7 +46,7 @@ fn with(mut line: Value, name: &str, value: Value) -> Value {
 
 fn knot(line: &Value) -> Knot {
     match parse(&line.to_string()).unwrap().part {
-        Part::Knot(knot) => knot,
+        LinePart::Knot(knot) => knot,
         other => panic!("{line} is {other:?}"),
     }
 }
@@ -130,7 +130,7 @@ fn what_is_said_in_the_middle_of_a_turn_is_attached() {
 fn what_is_no_part_of_the_conversation_is_told_apart() {
     let part = |line: &Value| parse(&line.to_string()).unwrap().part;
     let of_subagent = with(user("a", None, json!("do this part")), "isSidechain", json!(true));
-    assert_eq!(part(&of_subagent), Part::Subagent);
+    assert_eq!(part(&of_subagent), LinePart::Subagent);
     for aside in [
         json!({ "type": "summary", "summary": "A title", "leafUuid": "a" }),
         json!({ "type": "last-prompt", "lastPrompt": "hello", "leafUuid": "a" }),
@@ -139,9 +139,9 @@ fn what_is_no_part_of_the_conversation_is_told_apart() {
         json!([1, 2]),
         json!("text"),
     ] {
-        assert_eq!(part(&aside), Part::Aside, "{aside}");
+        assert_eq!(part(&aside), LinePart::Aside, "{aside}");
     }
-    assert_eq!(parse("").unwrap().part, Part::Aside);
+    assert_eq!(parse("").unwrap().part, LinePart::Aside);
     let failure = with(text("b", "a", "API Error: 529"), "isApiErrorMessage", json!(true));
     says(&failure, &[]);
     says(&line("assistant", "b", None, json!({ "message": "nonsense" })), &[]);

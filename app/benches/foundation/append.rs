@@ -4,7 +4,7 @@ use crate::Effort;
 use crate::raw::{self, GroupCommit, Overwrite, Producer};
 use crate::table::{Goal, Table, Unit, in_turns};
 use hatchery::clock::{SystemClock, new_agent_id};
-use hatchery::engine::{Engine, Handle, Options};
+use hatchery::engine::{Engine, EngineOptions, Handle};
 use hatchery::store::{self, StoreUrl};
 use hatchery_core::agent::Birth;
 use hatchery_core::{AgentId, Command, MessageKind};
@@ -37,7 +37,7 @@ pub fn run(effort: Effort, table: &mut Table) {
 
 pub fn start(runtime: &Runtime, url: &StoreUrl) -> Engine {
     let store = store::open(url, runtime.handle()).unwrap();
-    Engine::start(store, Arc::new(SystemClock), Options::default(), runtime.handle().clone()).unwrap()
+    Engine::start(store, Arc::new(SystemClock), EngineOptions::default(), runtime.handle().clone()).unwrap()
 }
 
 /// Each speaks for an agent of its own.

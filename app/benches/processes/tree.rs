@@ -2,7 +2,7 @@
 
 use crate::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
-use hatchery::engine::{Engine, Handle, Options};
+use hatchery::engine::{Engine, EngineOptions, Handle};
 use hatchery::store::{self, StoreUrl};
 use hatchery_core::agent::Birth;
 use hatchery_core::event::MessageEvent;
@@ -17,7 +17,7 @@ const CHUNK: usize = 500;
 
 pub fn start(url: &StoreUrl) -> Engine {
     let store = store::open(url, runtime().handle()).unwrap();
-    Engine::start(store, Arc::new(SystemClock), Options::default(), runtime().handle().clone()).unwrap()
+    Engine::start(store, Arc::new(SystemClock), EngineOptions::default(), runtime().handle().clone()).unwrap()
 }
 
 pub fn stop(engine: Engine) {

@@ -5,7 +5,7 @@ use hatchery::engine::Handle;
 use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::Exit;
 use hatchery_core::output::Output;
-use hatchery_core::quest::{Isolation, QuestSpec, Signal, Start, StepId, StepPlan, StepState, Work};
+use hatchery_core::quest::{Isolation, QuestSpec, QuestStart, Signal, SlotWork, StepId, StepPlan, StepState};
 use hatchery_core::roles::Table;
 use hatchery_core::run::{AttemptId, Process, RunSpec};
 use hatchery_core::{AgentId, Command, QuestId};
@@ -79,7 +79,7 @@ pub fn random(count: usize) -> Vec<StepPlan> {
 
 pub async fn begin(handle: &Handle, quest_spec: QuestSpec, steps: Vec<StepPlan>) -> QuestId {
     let quest = new_quest_id();
-    let start = Start { steps, ..Start::default() };
+    let start = QuestStart { steps, ..QuestStart::default() };
     handle.submit(Command::CreateQuest { quest, quest_spec: Box::new(quest_spec), budget: None, start }).await.unwrap();
     quest
 }
@@ -89,7 +89,7 @@ pub fn at_work(handle: &Handle, quest: QuestId) -> Vec<(StepId, AgentId)> {
     let world = handle.view();
     let quest = world.quest(quest).unwrap();
     let agent = |step: &StepId| match &quest.step(step)?.state {
-        StepState::Running(Work::Agent { agent, signal: None, .. }) => Some((step.clone(), *agent)),
+        StepState::Running(SlotWork::Agent { agent, signal: None, .. }) => Some((step.clone(), *agent)),
         _ => None,
     };
     quest.working.iter().filter_map(agent).collect()

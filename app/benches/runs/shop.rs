@@ -3,7 +3,7 @@
 use crate::raw;
 use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::config::Config;
-use hatchery::engine::{Engine, Handle, Options};
+use hatchery::engine::{Engine, EngineOptions, Handle};
 use hatchery::project::Project;
 use hatchery::runner::{self, RunnerContext};
 use hatchery::store::{self, StoreUrl};
@@ -36,7 +36,8 @@ impl Shop {
         let runtime = raw::runtime();
         let url = StoreUrl::Sqlite(folder.path().join(".hatchery/hatchery.db"));
         let store = store::open(&url, runtime.handle()).unwrap();
-        let engine = Engine::start(store, Arc::new(SystemClock), Options::default(), runtime.handle().clone()).unwrap();
+        let engine =
+            Engine::start(store, Arc::new(SystemClock), EngineOptions::default(), runtime.handle().clone()).unwrap();
         let handle = engine.handle.clone();
         let root = new_agent_id();
         runtime.block_on(handle.submit(Command::FoundRegistry { agent: root, name: None })).unwrap();

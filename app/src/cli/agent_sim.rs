@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::report::{Context as _, Report};
-use crate::sim::{self, Input, Options, Part, PlayedSession, STATE_VARIABLE, Source};
+use crate::sim::{self, PlayedInput, PlayedRole, PlayedSession, STATE_VARIABLE, SimOptions, Source};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -46,7 +46,7 @@ pub struct Args {
     /// Play an agent of a quest: QUEST/STEP/ROLE/NUMBER. The script is the first of these files in the folder that --script
     /// names: STEP.ROLE.NUMBER.jsonl, STEP.ROLE.jsonl, ROLE.NUMBER.jsonl, ROLE.jsonl; otherwise a built-in one
     #[arg(long, value_name = "PART", value_parser = part, conflicts_with = "queue")]
-    part: Option<Part>,
+    part: Option<PlayedRole>,
     /// The id of the new session
     #[arg(long, value_name = "UUID")]
     session_id: Option<String>,
@@ -139,7 +139,7 @@ pub fn run(args: Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::from(sim::run(args.into())))
 }
 
-impl From<Args> for Options {
+impl From<Args> for SimOptions {
     fn from(args: Args) -> Self {
         let mut words = args.words.into_iter();
         let source = match (args.script, args.queue) {
@@ -162,8 +162,8 @@ impl From<Args> for Options {
             source,
             session,
             input: match args.input_format {
-                Format::StreamJson => Input::Messages,
-                Format::Text => Input::Prompt(words.last()),
+                Format::StreamJson => PlayedInput::Messages,
+                Format::Text => PlayedInput::Prompt(words.last()),
             },
             mcp_configs: args.mcp_config,
             model: args.model,
@@ -174,8 +174,8 @@ impl From<Args> for Options {
     }
 }
 
-fn part(text: &str) -> Result<Part, String> {
-    Part::read(text).ok_or_else(|| "it has the form QUEST/STEP/ROLE/NUMBER".to_owned())
+fn part(text: &str) -> Result<PlayedRole, String> {
+    PlayedRole::read(text).ok_or_else(|| "it has the form QUEST/STEP/ROLE/NUMBER".to_owned())
 }
 
 fn state_folder() -> PathBuf {

@@ -8,7 +8,7 @@ use crate::http::ResumeView;
 use crate::report::{Code, Report};
 use crate::spec_sections;
 use crate::status_door::{Denied, StatusDoor};
-use hatchery_core::build_run::{BuildError, BuildRun, Changed, Chunk, ChunkId, ChunkState, Move, Resume};
+use hatchery_core::build_run::{BuildError, BuildRun, ChangedChunks, Chunk, ChunkId, ChunkState, Move, Resume};
 use hatchery_core::status::{Json, StatusChange, StatusDocument, StatusRefusal};
 use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
@@ -43,7 +43,7 @@ enum BuildCommand {
         id: ChunkId,
         /// What happened to the chunk
         #[arg(value_enum)]
-        action: Action,
+        action: ChunkAction,
     },
     /// Pause the build run
     Pause,
@@ -54,7 +54,7 @@ enum BuildCommand {
     Resume {
         /// What to do: resume (1), fresh (2) or cancel (3)
         #[arg(long, value_enum)]
-        choose: Option<Choice>,
+        choose: Option<ResumeChoice>,
         /// Build this completed chunk again; may be given several times
         #[arg(long, value_name = "CHUNK")]
         rebuild: Vec<ChunkId>,
@@ -67,7 +67,7 @@ enum BuildCommand {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Action {
+enum ChunkAction {
     Start,
     Retry,
     Done,
@@ -75,7 +75,7 @@ enum Action {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Choice {
+enum ResumeChoice {
     #[value(alias = "1")]
     Resume,
     #[value(alias = "2")]
@@ -129,7 +129,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-impl Action {
+impl ChunkAction {
     fn as_move(self) -> Move {
         match self {
             Self::Start => Move::Start,
@@ -169,7 +169,7 @@ fn line(run: &BuildRun, chunk: &Chunk) -> String {
 fn resume(
     context: &Context,
     door: &StatusDoor,
-    choose: Option<Choice>,
+    choose: Option<ResumeChoice>,
     rebuild: &[ChunkId],
     outdated: Option<Outdated>,
 ) -> Result<ExitCode, Report> {
@@ -190,7 +190,7 @@ fn resume(
         return Ok(ExitCode::from(Code::Waits as u8));
     };
     match choice {
-        Choice::Resume => {
+        ResumeChoice::Resume => {
             let Some(rebuild) = chosen(&shown, rebuild, outdated) else {
                 say(
                     "choose with --changed rebuild or --changed keep, or name what to build again with --rebuild CHUNK",
@@ -198,7 +198,7 @@ fn resume(
                 return Ok(ExitCode::from(Code::Waits as u8));
             };
             // Something was chosen for each outdated chunk.
-            let decided = Some(Changed::Keep);
+            let decided = Some(ChangedChunks::Keep);
             let (fingerprints, spec_version) = (sections.clone(), version.clone());
             changed(door, &StatusChange::ResumeBuild { rebuild, changed: decided, fingerprints, spec_version })?;
             let left = BuildRun::read(&door.state()?).and_then(|run| run.resume(version.as_deref(), &sections));
@@ -210,11 +210,11 @@ fn resume(
                 None => say(CLEARED),
             }
         }
-        Choice::Fresh => {
+        ResumeChoice::Fresh => {
             changed(door, &StatusChange::ClearBuild {})?;
             say("the build run is cleared; `hatchery build plan` begins another");
         }
-        Choice::Cancel => say("nothing is changed"),
+        ResumeChoice::Cancel => say("nothing is changed"),
     }
     Ok(ExitCode::SUCCESS)
 }

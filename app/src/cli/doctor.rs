@@ -43,7 +43,7 @@ enum Grade {
 const LOW_DISK_BYTES: u64 = 1 << 30;
 
 pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
-    let mut findings = Findings { json: context.json, all: Vec::new() };
+    let mut findings = Checkup { json: context.json, all: Vec::new() };
     let root = context.project.root().display().to_string();
     findings.add([Finding { about: "project", verdict: Grade::Good, what: root }])?;
     match context.config() {
@@ -71,12 +71,12 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
 }
 
 /// What was found. People see each finding at once, because some checks take a while.
-struct Findings {
+struct Checkup {
     json: bool,
     all: Vec<Finding>,
 }
 
-impl Findings {
+impl Checkup {
     fn add(&mut self, found: impl IntoIterator<Item = Finding>) -> Result<(), Report> {
         for finding in found {
             if !self.json {

@@ -1,7 +1,7 @@
 //! `hatchery down`
 
 use super::{Context, print_json, say};
-use crate::client::ending::{Ended, Farewell, end_daemon};
+use crate::client::ending::{DaemonEnd, EndRequest, end_daemon};
 use crate::report::{Context as _, Report};
 use crate::run_folder;
 use std::process::ExitCode;
@@ -24,17 +24,20 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let wait = Duration::from_secs(args.wait);
-    let ended = end_daemon(&context.project, Farewell { wait, force: args.force, by_force: "hatchery down --force" })?;
+    let ended =
+        end_daemon(&context.project, EndRequest { wait, force: args.force, by_force: "hatchery down --force" })?;
     let words = match ended {
-        Ended::InOrder => "the daemon has stopped",
-        Ended::ByForce => "the daemon did not react and was ended by force; nothing is lost",
-        Ended::NoneRan => "no daemon runs here",
+        DaemonEnd::InOrder => "the daemon has stopped",
+        DaemonEnd::ByForce => "the daemon did not react and was ended by force; nothing is lost",
+        DaemonEnd::NoneRan => "no daemon runs here",
     };
-    let stopped = ended != Ended::NoneRan;
+    let stopped = ended != DaemonEnd::NoneRan;
 
     let working = run_folder::count_held(&context.project).context("it cannot be told whether agents run")?;
     if context.json {
-        print_json(&serde_json::json!({ "stopped": stopped, "forced": ended == Ended::ByForce, "agents": working }))?;
+        print_json(
+            &serde_json::json!({ "stopped": stopped, "forced": ended == DaemonEnd::ByForce, "agents": working }),
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     say(words);

@@ -4,7 +4,7 @@ use super::paint::{BAD, GOOD, paint};
 use super::{Context, asking, counted, print_json, print_line};
 use crate::client::Client;
 use crate::daemon;
-use crate::fsck::{self, Findings};
+use crate::fsck::{self, FsckReport};
 use crate::log_head::LogHead;
 use crate::report::{Code, Context as _, Report};
 use crate::store;
@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(if findings.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(Code::Found as u8) })
 }
 
-fn check_here(context: &Context, repair: bool) -> Result<Findings, Report> {
+fn check_here(context: &Context, repair: bool) -> Result<FsckReport, Report> {
     let config = context.config()?;
     context.project.prepare()?;
     let _lock = context.project.lock()?;

@@ -5,7 +5,7 @@ use super::{Context, print_line, say, text_or_stdin};
 use crate::clock;
 use crate::report::Report;
 use crate::status_door::StatusDoor;
-use hatchery_core::idea_inbox::{InboxError, Item, ItemStatus};
+use hatchery_core::idea_inbox::{Idea, InboxError, ItemStatus};
 use hatchery_core::status::{IdeaChange, StatusRefusal};
 use std::process::ExitCode;
 
@@ -85,7 +85,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 fn list(context: &Context, door: &StatusDoor, status: Option<&str>) -> Result<(), Report> {
     let status = status.map(ItemStatus::parse).transpose().map_err(refusal)?;
     let items = door.inbox()?.items();
-    let wanted: Vec<&Item> = items.iter().filter(|item| status.is_none_or(|status| status == item.status)).collect();
+    let wanted: Vec<&Idea> = items.iter().filter(|item| status.is_none_or(|status| status == item.status)).collect();
     if context.json {
         let bodies: Vec<_> = wanted.iter().map(|item| item.body.clone()).collect();
         let items = hatchery_core::status::Json::of_list(&bodies).laid_out();
@@ -100,7 +100,7 @@ fn list(context: &Context, door: &StatusDoor, status: Option<&str>) -> Result<()
     wanted.into_iter().try_for_each(|item| show(context, item))
 }
 
-fn show(context: &Context, item: &Item) -> Result<(), Report> {
+fn show(context: &Context, item: &Idea) -> Result<(), Report> {
     if context.json {
         return print_line(item.body.text());
     }
@@ -115,7 +115,7 @@ fn show(context: &Context, item: &Item) -> Result<(), Report> {
 }
 
 /// Changes the inbox, and says what is wrong with the file.
-fn change(door: &StatusDoor, change: &IdeaChange) -> Result<Item, Report> {
+fn change(door: &StatusDoor, change: &IdeaChange) -> Result<Idea, Report> {
     let done = door.change_ideas(change)?;
     if !done.in_file {
         say("the change is in the log, but the daemon cannot write it into .fctry/inbox.json; look at what is there");

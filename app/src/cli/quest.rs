@@ -5,7 +5,7 @@ mod tell;
 mod trial;
 pub mod watch;
 
-use super::run_flags::Player;
+use super::run_flags::PlayerFlags;
 use super::short_ids::ShortIds;
 use super::{Context, asking, number, print_json, print_line, read_given, say, text_or_stdin};
 use crate::client::paths::quest_path;
@@ -182,7 +182,7 @@ struct New {
 
     /// Where agents work [default: worktree in a git repository with a commit, otherwise none]
     #[arg(long, value_name = "WHERE")]
-    isolation: Option<Isolation>,
+    isolation: Option<IsolationFlag>,
 
     /// How much all its agents may spend, in dollars, such as 5 or 0.25 [default: no limit]
     #[arg(long, value_name = "USD", value_parser = tell::dollars)]
@@ -209,11 +209,11 @@ struct New {
     plan: Option<PathBuf>,
 
     #[command(flatten)]
-    with: Player,
+    with: PlayerFlags,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Isolation {
+enum IsolationFlag {
     /// Each step has a git worktree of its own and is merged when its ward is green
     Worktree,
     /// All steps work in the project folder
@@ -278,8 +278,8 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
     let request = tell::request(&new.request)?;
     let steps = new.plan.as_deref().map(read_plan).transpose()?.unwrap_or_default();
     let isolation = new.isolation.map(|isolation| match isolation {
-        Isolation::Worktree => "worktree",
-        Isolation::None => "none",
+        IsolationFlag::Worktree => "worktree",
+        IsolationFlag::None => "none",
     });
     let preset = if new.quick { Roles::Quick } else { new.roles.unwrap_or(Roles::Full) };
     let body = json!({

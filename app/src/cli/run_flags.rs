@@ -14,7 +14,7 @@ const STALL_SECONDS: RangeInclusive<u64> = MIN_STALL_MS / 1_000..=MAX_STALL_MS /
 
 /// Which program plays an agent, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
-pub struct Player {
+pub struct PlayerFlags {
     /// The harness, which connects Hatchery to an agent program: claude, codex, opencode, gemini, qwen, scripted, or one that the
     /// settings define [default: the setting `harness`]
     #[arg(long, value_name = "NAME")]
@@ -43,7 +43,7 @@ pub struct Player {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RunFlags {
     #[command(flatten)]
-    player: Player,
+    player: PlayerFlags,
 
     /// The folder to work in, relative to the project's root
     #[arg(long, value_name = "FOLDER")]
@@ -58,7 +58,7 @@ pub struct RunFlags {
     retries: Option<u32>,
 }
 
-impl Player {
+impl PlayerFlags {
     /// Refuses a harness whose program is missing before anything is created. A running daemon checks this itself, with its own environment.
     /// A daemon that is about to be started gets the environment of this command.
     pub fn check_before_start(&self, context: &Context) -> Result<(), Report> {

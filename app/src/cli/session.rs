@@ -1,7 +1,7 @@
 //! `hatchery session`
 
 use super::paint::{DIM, paint};
-use super::run_flags::Player;
+use super::run_flags::PlayerFlags;
 use super::{Context, asking, caller_id, print_json, print_line, reference, say};
 use crate::client::Client;
 use crate::client::once::ask_once;
@@ -49,7 +49,7 @@ enum SessionCommand {
         id: Option<String>,
         // How the lead is run.
         #[command(flatten)]
-        player: Box<Player>,
+        player: Box<PlayerFlags>,
     },
     /// End a session
     ///
@@ -83,7 +83,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         match lead {
             true => player.check_before_start(context)?,
             // Such a session starts no process.
-            false if **player != Player::default() => {
+            false if **player != PlayerFlags::default() => {
                 return Err(Report::new(
                     Code::Usage,
                     "these options say how the lead is run, and this session has no lead",

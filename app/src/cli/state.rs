@@ -7,7 +7,7 @@ use crate::status_door::{Denied, Done, StatusDoor};
 use crate::untracked;
 use hatchery_core::build_event::{BuildEvent, EventError};
 use hatchery_core::status::{EditError, Json, Path, StatusChange};
-use hatchery_core::workflow::Choice;
+use hatchery_core::workflow::MissingStepChoice;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 
@@ -101,7 +101,7 @@ enum StepPart {
         name: String,
         /// What to do if another step must come first: run (1), skip (2) or abort (3)
         #[arg(long, value_parser = choice)]
-        choose: Option<Choice>,
+        choose: Option<MissingStepChoice>,
     },
     /// Record a step as completed
     Done {
@@ -112,7 +112,7 @@ enum StepPart {
         summary: Option<String>,
         /// What to do if the step has not begun and another step must come first: run (1), skip (2) or abort (3)
         #[arg(long, value_parser = choice)]
-        choose: Option<Choice>,
+        choose: Option<MissingStepChoice>,
     },
 }
 
@@ -174,8 +174,8 @@ fn get(door: &StatusDoor, path: Option<&str>) -> Result<ExitCode, Report> {
 fn step(
     door: &StatusDoor,
     step: &str,
-    choice: Option<Choice>,
-    change: impl Fn(Option<Choice>) -> StatusChange,
+    choice: Option<MissingStepChoice>,
+    change: impl Fn(Option<MissingStepChoice>) -> StatusChange,
 ) -> Result<ExitCode, Report> {
     let mut choice = choice;
     match door.change(&change(choice)) {
@@ -198,7 +198,7 @@ fn step(
         Some(begun) if is_start && begun == step => print_line(step)?,
         _ if !is_start && is_done => {}
         // A script must not go on as if the step had begun. What a quest shows is no answer.
-        _ if choice == Some(Choice::Abort) => {
+        _ if choice == Some(MissingStepChoice::Abort) => {
             say("the command is aborted");
             return Ok(ExitCode::from(Code::Failed as u8));
         }
@@ -214,7 +214,7 @@ fn step(
 }
 
 /// What a person at the terminal chooses.
-fn asked() -> Option<Choice> {
+fn asked() -> Option<MissingStepChoice> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return None;
@@ -222,7 +222,7 @@ fn asked() -> Option<Choice> {
     let mut lines = stdin.lock().lines();
     loop {
         match lines.next()? {
-            Ok(line) => match Choice::parse(&line) {
+            Ok(line) => match MissingStepChoice::parse(&line) {
                 Some(choice) => return Some(choice),
                 None => say("1, 2 or 3?"),
             },
@@ -271,6 +271,6 @@ fn refusal(error: EditError) -> Report {
     Report::new(code, &error).hint(error.hint())
 }
 
-fn choice(text: &str) -> Result<Choice, String> {
-    Choice::parse(text).ok_or_else(|| "choose run, skip or abort".into())
+fn choice(text: &str) -> Result<MissingStepChoice, String> {
+    MissingStepChoice::parse(text).ok_or_else(|| "choose run, skip or abort".into())
 }

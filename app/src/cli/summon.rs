@@ -1,6 +1,6 @@
 //! `hatchery summon`
 
-use super::run_flags::Player;
+use super::run_flags::PlayerFlags;
 use super::{Context, asking, caller_id, print_json, say};
 use crate::client::Client;
 use crate::client::once::ask_once;
@@ -34,7 +34,7 @@ pub struct FillRequest {
     id: Option<String>,
 
     #[command(flatten)]
-    player: Player,
+    player: PlayerFlags,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {

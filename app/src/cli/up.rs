@@ -3,7 +3,7 @@
 use super::{Context, paint, print_line, say};
 use crate::client::ending::{self, end_daemon};
 use crate::config::{Config, Flags};
-use crate::daemon::{Daemon, Farewell};
+use crate::daemon::{Daemon, EndSignals};
 use crate::daemon_log::DaemonLog;
 use crate::report::{Context as _, Report};
 use crate::trust;
@@ -69,7 +69,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         context.project.prepare()?;
         trust::check(&context.project, &config.file)?;
         let by_force = "hatchery up --replace --force";
-        end_daemon(&context.project, ending::Farewell { wait: REPLACE_LIMIT, force: args.force, by_force })?;
+        end_daemon(&context.project, ending::EndRequest { wait: REPLACE_LIMIT, force: args.force, by_force })?;
     }
     super::start_logging(&config.log, log_writer(context)?)?;
     // Declared before the runtime, so that the lock is released after everything of the daemon is gone, also if the daemon panics.
@@ -80,10 +80,10 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         .build()
         .context("no runtime")?;
     let handle = runtime.handle().clone();
-    let _ending = Ending(Some(runtime));
+    let _ending = BoundedRuntime(Some(runtime));
     handle.block_on(async {
         let (auth, open) = (config.auth, config.open);
-        let mut farewell = Farewell::listen()?;
+        let mut farewell = EndSignals::listen()?;
         context.project.prepare()?;
         let lock = Arc::new(context.project.lock()?);
         let lock = Arc::clone(held.get_or_init(|| lock));
@@ -122,9 +122,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 const LAST_TASKS: Duration = Duration::from_secs(1);
 
 /// A runtime that ends soon, however the daemon has ended. Otherwise a task that waits for something keeps the process for ever.
-struct Ending(Option<Runtime>);
+struct BoundedRuntime(Option<Runtime>);
 
-impl Drop for Ending {
+impl Drop for BoundedRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_timeout(LAST_TASKS);

@@ -45,7 +45,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let word = |end: &Option<Cause>| end.map_or_else(|| "resting".to_owned(), |cause| cause.to_string());
     match context.json {
         true => {
-            let json = |waited: &Waited| serde_json::json!({ "agent": waited.id, "name": waited.name, "end": word(&waited.end) });
+            let json = |waited: &AwaitedAgent| serde_json::json!({ "agent": waited.id, "name": waited.name, "end": word(&waited.end) });
             print_json(&serde_json::json!({ "head": head, "agents": ends.iter().map(json).collect::<Vec<_>>() }))?;
         }
         false => ends.iter().try_for_each(|waited| {
@@ -58,7 +58,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 /// An agent that was waited for.
-struct Waited {
+struct AwaitedAgent {
     id: AgentId,
     name: Option<String>,
     /// How its run ended; none if it had no run while we waited.
@@ -66,11 +66,11 @@ struct Waited {
 }
 
 /// How the last run of each agent ended, in the order in which they were named, and the last event that this takes into account.
-async fn wait(context: &Context, args: &Args) -> Result<(u64, Vec<Waited>), Report> {
+async fn wait(context: &Context, args: &Args) -> Result<(u64, Vec<AwaitedAgent>), Report> {
     let client = Client::visit(&context.project).await?;
     // The place in the log comes first: what ends after it is seen in the stream, what ended before is seen in the agents.
     let mut head = client.get::<serde_json::Value>("/api/status").await?["head"].as_u64().unwrap_or_default();
-    let mut all: Vec<Waited> = Vec::new();
+    let mut all: Vec<AwaitedAgent> = Vec::new();
     let mut open = BTreeSet::new();
     for agent in &args.agents {
         let view: AgentView = client.get(&agent_path(agent, "")).await?;
@@ -84,7 +84,7 @@ async fn wait(context: &Context, args: &Args) -> Result<(u64, Vec<Waited>), Repo
             tell_question(context, view.name.as_deref(), view.id, question.0);
         }
         if all.iter().all(|waited| waited.id != view.id) {
-            all.push(Waited { id: view.id, name: view.name, end: None });
+            all.push(AwaitedAgent { id: view.id, name: view.name, end: None });
         }
     }
     let mut following = Following::new(&context.project, client, head);

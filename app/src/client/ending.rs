@@ -14,7 +14,7 @@ const KILLED_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a daemon is to be ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Farewell {
+pub struct EndRequest {
     /// How long the daemon may take.
     pub wait: Duration,
     /// Whether a daemon that does not end by itself is killed. The log is whole at every moment, so nothing is lost.
@@ -24,27 +24,27 @@ pub struct Farewell {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum DaemonEnd {
     NoneRan,
     InOrder,
     ByForce,
 }
 
 /// Ends the daemon, and waits until its process is gone.
-pub fn end_daemon(project: &Project, how: Farewell) -> Result<Ended, Report> {
+pub fn end_daemon(project: &Project, how: EndRequest) -> Result<DaemonEnd, Report> {
     // A daemon whose folder was deleted holds only the lock of the root.
     let runs = || project.is_served() || project.daemon_pid().is_some();
     if !runs() {
-        return Ok(Ended::NoneRan);
+        return Ok(DaemonEnd::NoneRan);
     }
     let begun = Instant::now();
-    let mut told: Option<Process> = None;
+    let mut told: Option<DaemonProcess> = None;
     let mut killed: Option<Instant> = None;
     // The lock is freed a little before the process has ended.
-    while runs() || told.as_ref().is_some_and(Process::is_alive) {
+    while runs() || told.as_ref().is_some_and(DaemonProcess::is_alive) {
         let daemon = project.daemon_pid().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         if let Some(pid) = daemon.filter(|pid| told.as_ref().is_none_or(|told| told.pid != *pid)) {
-            told = Process::holding(project, pid);
+            told = DaemonProcess::holding(project, pid);
             if let Some(process) = &told {
                 process.signal(Signal::TERM)?;
             }
@@ -63,7 +63,7 @@ pub fn end_daemon(project: &Project, how: Farewell) -> Result<Ended, Report> {
         }
         std::thread::sleep(LOOK_AGAIN);
     }
-    Ok(if killed.is_some() { Ended::ByForce } else { Ended::InOrder })
+    Ok(if killed.is_some() { DaemonEnd::ByForce } else { DaemonEnd::InOrder })
 }
 
 /// Whether the daemon has heard that it is to end: it takes back at once where it listens.
@@ -71,7 +71,7 @@ fn is_ending(project: &Project) -> bool {
     project.lock_note().is_some_and(|note| note.daemon.is_none())
 }
 
-fn unending(project: &Project, process: Option<&Process>, how: Farewell) -> Report {
+fn unending(project: &Project, process: Option<&DaemonProcess>, how: EndRequest) -> Report {
     let seconds = how.wait.as_secs();
     let log = project.daemon_log();
     match process {
@@ -93,12 +93,12 @@ fn unending(project: &Project, process: Option<&Process>, how: Farewell) -> Repo
 }
 
 /// The process of a daemon. The handle stays with this very process, even if its id is used again.
-struct Process {
+struct DaemonProcess {
     pid: Pid,
     handle: Option<OwnedFd>,
 }
 
-impl Process {
+impl DaemonProcess {
     /// The process, if it holds the project's lock. The lock is looked at once more when there is a handle: before that, the number could
     /// have gone to another process.
     fn holding(project: &Project, pid: Pid) -> Option<Self> {

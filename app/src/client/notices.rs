@@ -14,7 +14,7 @@ use std::time::Duration;
 /// What a daemon says of itself at once. A daemon of another version may say less.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Health {
+pub(super) struct HealthAnswer {
     settings: Option<String>,
     settings_wait: bool,
 }
@@ -27,7 +27,7 @@ pub fn tell_by(tell: fn(&str)) {
 }
 
 /// What is different between this program and a daemon that answers.
-pub(super) async fn about(project: &Project, daemon: &DaemonFile, client: &Client, health: &Health) {
+pub(super) async fn about(project: &Project, daemon: &DaemonFile, client: &Client, health: &HealthAnswer) {
     if daemon.version != version() {
         once(&format!(
             "the daemon is version {}, this command is {}; `hatchery up --replace` starts a daemon of this version, and agents work on",

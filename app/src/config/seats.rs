@@ -22,7 +22,7 @@ const MAX_PAUSE_MS: u64 = 3_600_000;
 
 /// How seats are filled, unless a command says otherwise.
 #[derive(Clone, Debug)]
-pub struct Seats {
+pub struct SeatDefaults {
     pub mode: Mode,
     /// How long an agent may take to choose a name.
     pub hatch_ms: u64,
@@ -76,14 +76,14 @@ pub(super) struct SeatSettings {
 }
 
 impl SeatSettings {
-    pub(super) fn over_defaults(self, root: &Path) -> Result<Seats, Report> {
+    pub(super) fn over_defaults(self, root: &Path) -> Result<SeatDefaults, Report> {
         let named = |key: &str, name: String| match is_file_name(&name) {
             true => Ok(name),
             false => Err(Report::new(Code::Usage, format_args!("`seats.{key}` cannot be the name of a file"))
                 .hint("use letters, digits, `-` and `_`, at most 64 of them")),
         };
         let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(TEAMS));
-        Ok(Seats {
+        Ok(SeatDefaults {
             mode: match self.mode {
                 Some(ModeSetting::Lead) => Mode::Lead,
                 Some(ModeSetting::Direct) | None => Mode::Direct,

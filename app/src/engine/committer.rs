@@ -9,7 +9,7 @@ use super::decision::{CommandOutcome, Decision, NotDone, Round, panic_message};
 use super::handle::{Shared, View};
 use super::page::{Page, PageWriter};
 use super::recent::RecentMessages;
-use super::{EngineError, Job, Options, SubmitError, recent_since, snapshot};
+use super::{EngineError, EngineOptions, Job, SubmitError, recent_since, snapshot};
 use crate::clock::Clock;
 use crate::store::{Batch, MessageRanges, Snapshot, Store, StoreError};
 use hatchery_core::{Command, EventId, Plan, Record, Refusal, Timestamp, World, plan};
@@ -42,7 +42,7 @@ pub(super) struct CommitSize {
 }
 
 /// What a start finds in the store.
-pub(super) struct Restored {
+pub(super) struct StartState {
     pub world: World,
     pub recent: RecentMessages,
     /// The last event of the snapshot.
@@ -52,7 +52,7 @@ pub(super) struct Restored {
 pub(super) struct Committer {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    options: Options,
+    options: EngineOptions,
     runtime: tokio::runtime::Handle,
     /// As of the last durable event.
     world: World,
@@ -85,13 +85,13 @@ enum Appended {
 impl Committer {
     pub fn new(
         clock: Arc<dyn Clock>,
-        options: Options,
+        options: EngineOptions,
         runtime: tokio::runtime::Handle,
-        restored: Restored,
+        restored: StartState,
         shared: Arc<Shared>,
         encoded: mpsc::Sender<Checkpoint>,
     ) -> Self {
-        let Restored { world, recent, snapshot_at } = restored;
+        let StartState { world, recent, snapshot_at } = restored;
         let wake_at = shared.plan.borrow().wake_at;
         Self {
             store: Arc::clone(&shared.store),

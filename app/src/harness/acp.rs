@@ -13,7 +13,7 @@
 //!
 //! Nothing of the connection is kept here: the id of each request says what was asked ([`AcpRequestId`]).
 
-use super::{Harness, Invocation, Login, ReaderStart, Start, ToolServer, clean};
+use super::{AttemptStart, Harness, Invocation, Login, ReaderStart, ToolServer, clean};
 use crate::config::{AcpAgent, Config};
 use crate::own_environment;
 use crate::run_folder::ATTEMPT_TAG;
@@ -135,7 +135,7 @@ impl Harness for Acp {
         "tokens and costs count as far as it reports them; tokens without a cost are priced by the table of prices"
     }
 
-    fn command(&self, start: &Start<'_>) -> Invocation {
+    fn command(&self, start: &AttemptStart<'_>) -> Invocation {
         let (first_lines, answers_awaited) = first_lines(start);
         Invocation {
             program: self.program.clone(),
@@ -196,7 +196,7 @@ fn initialize() -> String {
 /// Some answer `session/load` while they still repeat the history. What follows would be taken for a new answer. They read no further
 /// request before all of it is said, so one more request shows the end. ACP leaves methods that begin with `_` to others, and an agent
 /// that does not know one says so.
-fn first_lines(start: &Start<'_>) -> (Vec<String>, Vec<String>) {
+fn first_lines(start: &AttemptStart<'_>) -> (Vec<String>, Vec<String>) {
     let mut params = json!({ "cwd": start.place, "mcpServers": [tools(start)] });
     let mut awaited = vec![AcpRequestId::Initialize.to_string()];
     let mut after = None;
@@ -223,7 +223,7 @@ fn first_lines(start: &Start<'_>) -> (Vec<String>, Vec<String>) {
     (lines.collect(), awaited)
 }
 
-fn tools(start: &Start<'_>) -> Value {
+fn tools(start: &AttemptStart<'_>) -> Value {
     let ToolServer { name, command, args } = start.tools;
     // Some agents give a server an environment of its own; with the tag it is found when everything else is gone.
     let env = json!([{ "name": ATTEMPT_TAG, "value": start.folder.tag() }]);

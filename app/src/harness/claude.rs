@@ -2,7 +2,7 @@
 
 use super::registry::{BuiltIn, ProgramEntry};
 use super::version::Version;
-use super::{Harness, Invocation, Login, ReaderStart, Start, ToolServer, clean};
+use super::{AttemptStart, Harness, Invocation, Login, ReaderStart, ToolServer, clean};
 use crate::config::Config;
 use crate::own_environment;
 use crate::project::Project;
@@ -127,7 +127,7 @@ impl Harness for Claude {
         "reports the tokens of each request and the cost of each turn"
     }
 
-    fn command(&self, start: &Start<'_>) -> Invocation {
+    fn command(&self, start: &AttemptStart<'_>) -> Invocation {
         let mut args = conversation(start);
         args.extend(self.strict.then(|| "--strict-mcp-config".to_owned()));
         args.extend(self.args.iter().cloned());
@@ -195,7 +195,7 @@ impl Harness for Claude {
     }
 }
 
-pub(super) fn files(start: &Start<'_>) -> Vec<(&'static str, Vec<u8>)> {
+pub(super) fn files(start: &AttemptStart<'_>) -> Vec<(&'static str, Vec<u8>)> {
     let ToolServer { name, command, args } = start.tools;
     // Without `alwaysLoad` the model has to search for our tools first.
     let server = json!({ "type": "stdio", "command": command, "args": args, "alwaysLoad": true });
@@ -203,7 +203,7 @@ pub(super) fn files(start: &Start<'_>) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// The arguments of a conversation. Variadic options get exactly one value, so that they do not swallow what follows.
-pub(super) fn conversation(start: &Start<'_>) -> Vec<String> {
+pub(super) fn conversation(start: &AttemptStart<'_>) -> Vec<String> {
     let mut args: Vec<String> = ["-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json"]
         .into_iter()
         .chain(["--include-partial-messages", "--replay-user-messages", "--permission-prompt-tool", "stdio"])

@@ -13,7 +13,7 @@ mod sandbox;
 
 use super::registry::{BuiltIn, ProgramEntry};
 use super::version::Version;
-use super::{Harness, Invocation, Login, ReaderStart, Start, ToolServer, clean};
+use super::{AttemptStart, Harness, Invocation, Login, ReaderStart, ToolServer, clean};
 use crate::config::Config;
 use crate::own_environment;
 use crate::run_folder::ATTEMPT_TAG;
@@ -125,7 +125,7 @@ impl Harness for Codex {
         "reports the tokens of each request; costs are computed by the table of prices"
     }
 
-    fn command(&self, start: &Start<'_>) -> Invocation {
+    fn command(&self, start: &AttemptStart<'_>) -> Invocation {
         let mut args = vec!["app-server".to_owned()];
         args.extend(DISABLED.iter().flat_map(|feature| ["--disable".to_owned(), (*feature).to_owned()]));
         args.extend(sandbox::profile(start.spec.policy(), start.data));
@@ -198,7 +198,7 @@ fn answers_awaited(opening: &Opening) -> Vec<String> {
 }
 
 /// The handshake, and the request that opens the thread.
-fn first_lines(start: &Start<'_>) -> Vec<String> {
+fn first_lines(start: &AttemptStart<'_>) -> Vec<String> {
     let version = crate::version::version();
     let client = json!({ "name": "hatchery", "title": "Hatchery", "version": version });
     let capabilities = json!({ "experimentalApi": false, "optOutNotificationMethods": NOT_WANTED });
@@ -246,7 +246,7 @@ fn first_lines(start: &Start<'_>) -> Vec<String> {
 
 /// The server with our tools. Without `required` codex begins without it, without `approve` our tools need a permission, and without
 /// `omit_tools_from` the model has to search for them first.
-fn tools(start: &Start<'_>) -> Value {
+fn tools(start: &AttemptStart<'_>) -> Value {
     let ToolServer { command, args, .. } = start.tools;
     json!({
         "command": command,

@@ -3,7 +3,7 @@
 
 use super::claude::{self, CAPABILITIES, conversation};
 use super::registry::{BuiltIn, HarnessSource};
-use super::{Harness, Invocation, ReaderStart, Start, clean};
+use super::{AttemptStart, Harness, Invocation, ReaderStart, clean};
 use crate::own_environment;
 use hatchery_core::harness::{Capabilities, Reader};
 use hatchery_core::permission::{PermissionDecision, PermissionRequest};
@@ -63,7 +63,7 @@ impl Harness for Scripted {
         "reports the tokens and the cost of each turn"
     }
 
-    fn command(&self, start: &Start<'_>) -> Invocation {
+    fn command(&self, start: &AttemptStart<'_>) -> Invocation {
         let mut args = vec!["agent-sim".to_owned()];
         args.extend(conversation(start));
         args.extend(start.part.iter().flat_map(|part| ["--part".to_owned(), part.clone()]));

@@ -1,9 +1,9 @@
 //! Conversations of the Claude CLI and of codex over HTTP: which there are, and making agents of them.
 
 use super::Api;
-use super::error::{ApiError, Body};
+use super::error::{ApiError, JsonBody};
 use crate::adoption::{self, AdoptionError};
-use crate::transcripts::{Listed, MAX_TRANSCRIPT_BYTES, Summary, TranscriptError};
+use crate::transcripts::{MAX_TRANSCRIPT_BYTES, Summary, TranscriptError, TranscriptList};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -90,7 +90,7 @@ pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiErro
     let look = move || {
         let of_claude = match transcripts.list() {
             // Codex may have a home of its own.
-            Err(TranscriptError::NoHome) => Listed::default(),
+            Err(TranscriptError::NoHome) => TranscriptList::default(),
             listed => listed?,
         };
         Ok((of_claude, transcripts.running(), threads.list()))
@@ -114,7 +114,7 @@ pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiErro
 /// client disconnects.
 #[utoipa::path(post, path = "/api/adopt", operation_id = "adopt", tag = "adoption", request_body = Adopt,
     responses((status = 201, description = "Adopted", body = AdoptedView)))]
-pub async fn take(State(api): State<Api>, body: Body<Adopt>) -> Result<(StatusCode, Json<AdoptedView>), ApiError> {
+pub async fn take(State(api): State<Api>, body: JsonBody<Adopt>) -> Result<(StatusCode, Json<AdoptedView>), ApiError> {
     // In a task, because one that is dropped in the middle would leave half of an agent behind.
     let adopted = tokio::spawn(adopt(api, body.0)).await.unwrap_or_else(|error| Err(broken(&error)));
     Ok((StatusCode::CREATED, Json(adopted?)))

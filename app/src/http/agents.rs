@@ -1,7 +1,7 @@
 //! Agents over HTTP: the registry, fork and kill. An agent is named by its id, the beginning of it, or its name.
 
 use super::agent_view::{AgentView, Doing};
-use super::error::{ApiError, Body, Path, Query};
+use super::error::{ApiError, JsonBody, PathParts, Query};
 use super::{Accepted, Api};
 use crate::clock;
 use crate::engine::HistoryError;
@@ -257,7 +257,7 @@ async fn latest_spoken(api: &Api, of: &[AgentId]) -> Result<BTreeMap<AgentId, Re
 /// Show one agent.
 #[utoipa::path(get, path = "/api/agents/{agent}", operation_id = "show_agent", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "This one", body = AgentDetail)))]
-pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<AgentDetail>, ApiError> {
+pub async fn show(State(api): State<Api>, reference: PathParts<String>) -> Result<Json<AgentDetail>, ApiError> {
     let world = api.handle.view();
     let id = find(&api, &reference.0)?;
     let agent = world.agent(id).ok_or(hatchery_core::Refusal::UnknownAgent(id))?;
@@ -280,7 +280,7 @@ pub(super) fn drawn(world: &World, id: Option<AgentId>) -> Result<AgentId, hatch
 /// Create an agent as a fork of another. 202 means that the fork waits for running tools of the parent.
 #[utoipa::path(post, path = "/api/agents", operation_id = "fork_agent", tag = "agents", request_body = Fork,
     responses((status = 201, description = "Forked", body = super::AcceptedBody), (status = 202, description = "It waits for tools that run in the parent", body = super::AcceptedBody)))]
-pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCode, Accepted), ApiError> {
+pub async fn fork(State(api): State<Api>, body: JsonBody<Fork>) -> Result<(StatusCode, Accepted), ApiError> {
     let Fork { id, parent, at, prompt, name, provider, run, model, any_name, session, hatch_ms } = body.0;
     let world = api.handle.view();
     let agent = drawn(&world, id)?;
@@ -328,8 +328,8 @@ pub async fn fork(State(api): State<Api>, body: Body<Fork>) -> Result<(StatusCod
     responses((status = 200, description = "Renamed", body = super::AcceptedBody)))]
 pub async fn rename(
     State(api): State<Api>,
-    reference: Path<String>,
-    body: Body<RenameAgent>,
+    reference: PathParts<String>,
+    body: JsonBody<RenameAgent>,
 ) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
     agent::check_given_name(&api.handle.view(), body.0.name.as_deref(), Some(agent))?;
@@ -341,8 +341,8 @@ pub async fn rename(
     responses((status = 200, description = "Awake", body = super::AcceptedBody)))]
 pub async fn wake(
     State(api): State<Api>,
-    reference: Path<String>,
-    body: Body<WakeAgent>,
+    reference: PathParts<String>,
+    body: JsonBody<WakeAgent>,
 ) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
     tell(&api, agent, Command::WakeAgent { agent, session: body.0.session }).await
@@ -351,7 +351,11 @@ pub async fn wake(
 /// End an agent permanently, optionally with all its descendants.
 #[utoipa::path(post, path = "/api/agents/{agent}/kill", operation_id = "kill_agent", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Kill,
     responses((status = 200, description = "Killed", body = super::AcceptedBody)))]
-pub async fn kill(State(api): State<Api>, reference: Path<String>, body: Body<Kill>) -> Result<Accepted, ApiError> {
+pub async fn kill(
+    State(api): State<Api>,
+    reference: PathParts<String>,
+    body: JsonBody<Kill>,
+) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
     let by = body.0.by.map(|reference| find(&api, &reference)).transpose()?;
     tell(&api, agent, Command::Kill { agent, cascade: body.0.cascade, by, remark: body.0.remark }).await
@@ -362,7 +366,7 @@ pub async fn kill(State(api): State<Api>, reference: Path<String>, body: Body<Ki
     responses((status = 200, description = "As things are now", body = KillPreview)))]
 pub async fn preview_kill(
     State(api): State<Api>,
-    reference: Path<String>,
+    reference: PathParts<String>,
     query: Query<KillQuery>,
 ) -> Result<Json<KillPreview>, ApiError> {
     let mut world = World::clone(&api.handle.view());

@@ -3,7 +3,7 @@
 
 use super::Api;
 use super::changes::in_repository;
-use super::error::{ApiError, Body, Path};
+use super::error::{ApiError, JsonBody, PathParts};
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::runner::agent_worktrees;
 use crate::worktree::{BranchContent, Comparison, Repository, WorktreeError};
@@ -121,7 +121,7 @@ pub async fn list(State(api): State<Api>) -> Result<Json<BranchList>, ApiError> 
 /// Show what is on a branch, with a title and a description for a pull request.
 #[utoipa::path(get, path = "/api/branches/{branch}", operation_id = "show_branch", tag = "changes", params(("branch" = String, Path, description = "A branch, a slug, or the quest or agent: an id, the beginning of one, or a name")),
     responses((status = 200, description = "As it is now", body = BranchView)))]
-pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<BranchView>, ApiError> {
+pub async fn show(State(api): State<Api>, reference: PathParts<String>) -> Result<Json<BranchView>, ApiError> {
     let line = find(&api, &reference.0)?;
     view(&api, line, Vec::new()).await.map(Json)
 }
@@ -131,8 +131,8 @@ pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Jso
     responses((status = 200, description = "Everything is committed", body = BranchView)))]
 pub async fn commit(
     State(api): State<Api>,
-    reference: Path<String>,
-    _body: Body<CommitBranch>,
+    reference: PathParts<String>,
+    _body: JsonBody<CommitBranch>,
 ) -> Result<Json<BranchView>, ApiError> {
     let line = find(&api, &reference.0)?;
     let mut left_out = Vec::new();
@@ -151,8 +151,8 @@ pub async fn commit(
     responses((status = 200, description = "Cleared", body = ClearedBranch)))]
 pub async fn merged(
     State(api): State<Api>,
-    reference: Path<String>,
-    body: Body<MergedBranch>,
+    reference: PathParts<String>,
+    body: JsonBody<MergedBranch>,
 ) -> Result<Json<ClearedBranch>, ApiError> {
     let line = find(&api, &reference.0)?;
     if line.kind == BranchKind::Quest {

@@ -1,7 +1,7 @@
 //! What was changed by an agent, a step or a quest, over HTTP: which files, how many lines, and the difference of one file.
 
 use super::Api;
-use super::error::{ApiError, Path, Query};
+use super::error::{ApiError, PathParts, Query};
 use crate::own_environment;
 use crate::runner::agent_worktrees;
 use crate::worktree::{Changes, Comparison, FileDiff, Repository, WorktreeError};
@@ -40,7 +40,7 @@ enum ChangesOf {
     responses((status = 200, description = "The files, or the difference of one", body = ChangesAnswer)))]
 pub async fn of_agent(
     State(api): State<Api>,
-    reference: Path<String>,
+    reference: PathParts<String>,
     query: Query<ChangesQuery>,
 ) -> Result<Json<ChangesAnswer>, ApiError> {
     let agent = super::agents::find(&api, &reference.0)?;
@@ -53,7 +53,7 @@ pub async fn of_agent(
     responses((status = 200, description = "The files, or the difference of one", body = ChangesAnswer)))]
 pub async fn of_quest(
     State(api): State<Api>,
-    reference: Path<String>,
+    reference: PathParts<String>,
     query: Query<ChangesQuery>,
 ) -> Result<Json<ChangesAnswer>, ApiError> {
     let quest = super::quests::find(&api, &reference.0)?;
@@ -69,7 +69,7 @@ pub async fn of_quest(
     responses((status = 200, description = "The files, or the difference of one", body = ChangesAnswer)))]
 pub async fn of_step(
     State(api): State<Api>,
-    of: Path<(String, String)>,
+    of: PathParts<(String, String)>,
     query: Query<ChangesQuery>,
 ) -> Result<Json<ChangesAnswer>, ApiError> {
     let (reference, step) = of.0;
@@ -161,7 +161,7 @@ pub struct FileList {
 /// List the files of an agent's folder that git knows or does not ignore.
 #[utoipa::path(get, path = "/api/agents/{agent}/files", operation_id = "agent_files", tag = "changes", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "At most 20,000 files", body = FileList)))]
-pub async fn files(State(api): State<Api>, reference: Path<String>) -> Result<Json<FileList>, ApiError> {
+pub async fn files(State(api): State<Api>, reference: PathParts<String>) -> Result<Json<FileList>, ApiError> {
     let agent = super::agents::find(&api, &reference.0)?;
     let world = api.handle.view();
     let place = place_of(&api, &world, agent);

@@ -20,7 +20,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 const OPENING: &str = "retry: 1000\n\n";
 
 /// One client of the stream.
-struct Live {
+struct DialectClient {
     opening: bool,
     api: Api,
     follower: RecordFollower,
@@ -41,7 +41,7 @@ pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiErr
     let mut heartbeat = tokio::time::interval(api.heartbeat);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     heartbeat.reset();
-    let live = Live {
+    let live = DialectClient {
         opening: true,
         api: api.clone(),
         follower: api.handle.follow_records(after),
@@ -80,7 +80,7 @@ pub async fn say_errors(State(api): State<Api>, request: Request, next: Next) ->
     }
 }
 
-impl Live {
+impl DialectClient {
     /// What to send next. None when the stream ends; the client comes back with its last id.
     async fn next(&mut self) -> Option<Bytes> {
         if std::mem::take(&mut self.opening) {

@@ -171,9 +171,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 
 /// Parts of the path, refused in JSON.
 #[derive(Debug)]
-pub struct Path<T>(pub T);
+pub struct PathParts<T>(pub T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParts<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -189,9 +189,9 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 
 /// A JSON body, refused in JSON. The content type is asked for because a form on a foreign page cannot set it.
 #[derive(Debug)]
-pub struct Body<T>(pub T);
+pub struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
@@ -228,7 +228,7 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for Loose<T> 
         if !chunked && length.is_none_or(|length| length == "0") {
             return Ok(Self(T::default()));
         }
-        Body::from_request(request, state).await.map(|Body(body)| Self(body))
+        JsonBody::from_request(request, state).await.map(|JsonBody(body)| Self(body))
     }
 }
 

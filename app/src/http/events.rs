@@ -109,7 +109,7 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
         EventSource { follower: api.handle.follow(after), handle: api.handle.clone(), filter, announced: after };
     let troubles = api.handle.trouble_changes();
     let connection =
-        Live { opening: Some(OPENING), source, heartbeat, closing: api.closing.clone(), troubles, told: None };
+        EventClient { opening: Some(OPENING), source, heartbeat, closing: api.closing.clone(), troubles, told: None };
     let frames = futures_util::stream::unfold(connection, |mut live| async move {
         let bytes = live.next().await?;
         Some((Ok::<_, Infallible>(bytes), live))
@@ -144,7 +144,7 @@ pub async fn export(State(api): State<Api>) -> Response {
 }
 
 /// One client of the stream.
-struct Live {
+struct EventClient {
     opening: Option<Bytes>,
     source: EventSource,
     heartbeat: Interval,
@@ -154,7 +154,7 @@ struct Live {
     told: Option<String>,
 }
 
-impl Live {
+impl EventClient {
     /// What to send next. None when the stream ends; the client comes back with its last id.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(opening) = self.opening.take() {

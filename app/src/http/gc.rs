@@ -1,7 +1,7 @@
 //! What is left over, over HTTP.
 
 use super::Api;
-use super::error::{ApiError, Body};
+use super::error::{ApiError, JsonBody};
 use crate::gc::{self, Leftover};
 use crate::own_environment;
 use crate::worktree::Repository;
@@ -40,7 +40,7 @@ pub struct FoundLeftover {
 /// List or clear what is left over: folders of ended attempts, wards and quests, locks, the state of scripted agents, merged branches.
 #[utoipa::path(post, path = "/api/gc", operation_id = "gc", tag = "daemon", request_body = GcRequest,
     responses((status = 200, description = "What was found", body = Leftovers)))]
-pub async fn gc(State(api): State<Api>, body: Body<GcRequest>) -> Result<Json<Leftovers>, ApiError> {
+pub async fn gc(State(api): State<Api>, body: JsonBody<GcRequest>) -> Result<Json<Leftovers>, ApiError> {
     let (project, world) = (api.defaults.project.clone(), api.handle.view());
     let keep = Duration::from_secs(u64::from(body.0.days) * 24 * 3_600);
     let work = tokio::task::spawn_blocking(move || {

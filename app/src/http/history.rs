@@ -1,7 +1,7 @@
 //! Histories over HTTP: adding to them, cutting them, reading them, and taking them in from elsewhere.
 
 use super::agents::{find, tell};
-use super::error::{ApiError, Body, Path, Query, Text};
+use super::error::{ApiError, JsonBody, PathParts, Query, Text};
 use super::once::{CallerId, Once};
 use super::{Accepted, Api};
 use crate::engine::{HistoryError, Replayed};
@@ -148,7 +148,7 @@ impl From<ImportError> for ApiError {
     responses((status = 200, description = "What it knows", body = HistoryView)))]
 pub async fn read(
     State(api): State<Api>,
-    reference: Path<String>,
+    reference: PathParts<String>,
     query: Query<HistoryQuery>,
 ) -> Result<Response, ApiError> {
     let HistoryQuery { full, before, limit } = query.0;
@@ -213,8 +213,8 @@ fn write_message(out: &mut Vec<u8>, message: &Replayed<'_>, unheard: bool) {
     responses((status = 201, description = "Added", body = super::AcceptedBody)))]
 pub async fn add(
     State(api): State<Api>,
-    reference: Path<String>,
-    body: Body<AddMessage>,
+    reference: PathParts<String>,
+    body: JsonBody<AddMessage>,
 ) -> Result<(StatusCode, Accepted), ApiError> {
     let once = Once::of(body.0.id.as_ref(), "message", &reference.0, &body.0)?;
     if let Some(answer) = once.answered(&api).await? {
@@ -231,8 +231,8 @@ pub async fn add(
     responses((status = 201, description = "Begun anew", body = super::AcceptedBody)))]
 pub async fn clear(
     State(api): State<Api>,
-    reference: Path<String>,
-    _body: Body<Nothing>,
+    reference: PathParts<String>,
+    _body: JsonBody<Nothing>,
 ) -> Result<(StatusCode, Accepted), ApiError> {
     let agent = find(&api, &reference.0)?;
     created(tell(&api, agent, Command::AddMessage { agent, kind: MessageKind::Clear, content: String::new() }).await)
@@ -243,8 +243,8 @@ pub async fn clear(
     responses((status = 201, description = "Marked", body = super::AcceptedBody)))]
 pub async fn mark(
     State(api): State<Api>,
-    reference: Path<String>,
-    body: Body<SetMark>,
+    reference: PathParts<String>,
+    body: JsonBody<SetMark>,
 ) -> Result<(StatusCode, Accepted), ApiError> {
     let agent = find(&api, &reference.0)?;
     created(tell(&api, agent, Command::AddMessage { agent, kind: MessageKind::Mark, content: body.0.label }).await)
@@ -255,8 +255,8 @@ pub async fn mark(
     responses((status = 201, description = "Gone back", body = super::AcceptedBody)))]
 pub async fn rewind(
     State(api): State<Api>,
-    reference: Path<String>,
-    body: Body<Rewind>,
+    reference: PathParts<String>,
+    body: JsonBody<Rewind>,
 ) -> Result<(StatusCode, Accepted), ApiError> {
     let agent = find(&api, &reference.0)?;
     let to = match (body.0.mark, body.0.message) {

@@ -1,14 +1,14 @@
 //! The idea inbox over HTTP. A change is answered when it is in the log and in the file.
 
 use super::Api;
-use super::error::{ApiError, Body, Path};
+use super::error::{ApiError, JsonBody, PathParts};
 use super::state::{Shown, submit};
 use crate::clock;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use hatchery_core::Command;
-use hatchery_core::idea_inbox::Item;
+use hatchery_core::idea_inbox::Idea;
 use hatchery_core::status::{IdeaChange, Json as Value, StatusRefusal};
 use hatchery_core::{Event, EventId, Refusal};
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ pub async fn list(State(api): State<Api>) -> Json<IdeaList> {
 /// Add an idea. The answer comes when it is durable and the file shows it.
 #[utoipa::path(post, path = "/api/inbox", operation_id = "add_idea", tag = "status", request_body = NewIdea,
     responses((status = 201, description = "Kept", body = ChangedIdea)))]
-pub async fn add(State(api): State<Api>, body: Body<NewIdea>) -> Result<(StatusCode, Json<ChangedIdea>), ApiError> {
+pub async fn add(State(api): State<Api>, body: JsonBody<NewIdea>) -> Result<(StatusCode, Json<ChangedIdea>), ApiError> {
     let NewIdea { kind, content } = body.0;
     let change = IdeaChange::Add { id: clock::new_named_id("inbox"), kind, content };
     Ok((StatusCode::CREATED, Json(carry_out(&api, change).await?)))
@@ -77,14 +77,14 @@ pub async fn add(State(api): State<Api>, body: Body<NewIdea>) -> Result<(StatusC
 /// Change the inbox: add an idea, dismiss one, take one for processing, or say how the processing ended. An idea is taken by exactly one.
 #[utoipa::path(post, path = "/api/inbox/changes", operation_id = "change_inbox", tag = "status", request_body = IdeaChange,
     responses((status = 200, description = "The idea as it is now, or as it was when it was dismissed", body = ChangedIdea)))]
-pub async fn change(State(api): State<Api>, body: Body<IdeaChange>) -> Result<Json<ChangedIdea>, ApiError> {
+pub async fn change(State(api): State<Api>, body: JsonBody<IdeaChange>) -> Result<Json<ChangedIdea>, ApiError> {
     Ok(Json(carry_out(&api, body.0).await?))
 }
 
 /// Remove an idea.
 #[utoipa::path(delete, path = "/api/inbox/{id}", operation_id = "dismiss_idea", tag = "status", params(("id" = String, Path, description = "The id of an idea")),
     responses((status = 200, description = "The idea as it was", body = ChangedIdea)))]
-pub async fn dismiss(State(api): State<Api>, id: Path<String>) -> Result<Json<ChangedIdea>, ApiError> {
+pub async fn dismiss(State(api): State<Api>, id: PathParts<String>) -> Result<Json<ChangedIdea>, ApiError> {
     Ok(Json(carry_out(&api, IdeaChange::Dismiss { id: id.0 }).await?))
 }
 
@@ -95,7 +95,7 @@ async fn carry_out(api: &Api, change: IdeaChange) -> Result<ChangedIdea, ApiErro
         Event::Status(hatchery_core::event::StatusEvent::IdeaKept { body, .. }) => body.parse().ok(),
         _ => None,
     });
-    let item = match (kept.as_ref().and_then(Item::read), &change) {
+    let item = match (kept.as_ref().and_then(Idea::read), &change) {
         (Some(item), _) => item,
         // Removed, or known already.
         (None, IdeaChange::Dismiss { id } | IdeaChange::Add { id, .. } | IdeaChange::Finish { id, .. }) => before
@@ -111,8 +111,8 @@ async fn carry_out(api: &Api, change: IdeaChange) -> Result<ChangedIdea, ApiErro
     Ok(ChangedIdea { id, status, item, in_file })
 }
 
-impl From<Item> for IdeaView {
-    fn from(item: Item) -> Self {
+impl From<Idea> for IdeaView {
+    fn from(item: Idea) -> Self {
         Self { id: item.id, status: item.status.name().into(), item: item.body }
     }
 }

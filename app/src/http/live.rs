@@ -30,7 +30,8 @@ pub async fn of_agent(State(api): State<Api>, reference: Path<String>) -> Result
     heartbeat.reset();
     let has_markers = api.handle.view().seats().position_of(agent).is_some();
     let watcher = api.live.watch(agent, has_markers);
-    let client = Client { opening: Some(OPENING), watcher, last: None, heartbeat, closing: api.closing.clone() };
+    let client =
+        PartialsClient { opening: Some(OPENING), watcher, last: None, heartbeat, closing: api.closing.clone() };
     let frames = futures_util::stream::unfold(client, |mut client| async move {
         let bytes = client.next().await?;
         Some((Ok::<_, Infallible>(bytes), client))
@@ -40,7 +41,7 @@ pub async fn of_agent(State(api): State<Api>, reference: Path<String>) -> Result
     Ok((headers, Body::from_stream(frames)).into_response())
 }
 
-struct Client {
+struct PartialsClient {
     opening: Option<Bytes>,
     watcher: Watcher,
     /// When the last frame was sent.
@@ -49,7 +50,7 @@ struct Client {
     closing: watch::Receiver<bool>,
 }
 
-impl Client {
+impl PartialsClient {
     /// What to send next. None when the daemon shuts down.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(opening) = self.opening.take() {

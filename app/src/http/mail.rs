@@ -2,7 +2,7 @@
 
 use super::Api;
 use super::agents::not_found;
-use super::error::{ApiError, Body, Path, Query};
+use super::error::{ApiError, JsonBody, PathParts, Query};
 use super::events::EventObject;
 use super::once::{CallerId, Once};
 use crate::engine::{HistoryError, SubmitError};
@@ -146,7 +146,7 @@ fn address(api: &Api, reference: &str) -> Result<Address, ApiError> {
 /// Send a mail.
 #[utoipa::path(post, path = "/api/mail", operation_id = "send_mail", tag = "mail", request_body = Send,
     responses((status = 201, description = "Sent", body = SentBody)))]
-pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCode, super::Accepted), ApiError> {
+pub async fn send(State(api): State<Api>, body: JsonBody<Send>) -> Result<(StatusCode, super::Accepted), ApiError> {
     let once = Once::of(body.0.id.as_ref(), "send", "", &body.0)?;
     if let Some(answer) = once.answered(&api).await? {
         return Ok((StatusCode::CREATED, answer));
@@ -160,7 +160,7 @@ pub async fn send(State(api): State<Api>, body: Body<Send>) -> Result<(StatusCod
 /// List unread mail, oldest first, without marking it as read.
 #[utoipa::path(get, path = "/api/mail/{address}", operation_id = "check_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")),
     responses((status = 200, description = "What is unread", body = MailList)))]
-pub async fn check(State(api): State<Api>, of: Path<String>) -> Result<Json<MailList>, ApiError> {
+pub async fn check(State(api): State<Api>, of: PathParts<String>) -> Result<Json<MailList>, ApiError> {
     let of = address(&api, &of.0)?;
     let world = api.handle.view();
     let mut mail = Vec::new();
@@ -183,7 +183,7 @@ pub async fn check(State(api): State<Api>, of: Path<String>) -> Result<Json<Mail
     responses((status = 200, description = "The latest mail", body = MailThreads)))]
 pub async fn threads(
     State(api): State<Api>,
-    of: Path<String>,
+    of: PathParts<String>,
     query: Query<ThreadQuery>,
 ) -> Result<Json<MailThreads>, ApiError> {
     let ThreadQuery { with, before, limit } = query.0;
@@ -226,7 +226,7 @@ fn state(world: &World, mail: &Mail) -> SeenState {
 /// Read the oldest unread mail, or the one with the given id.
 #[utoipa::path(post, path = "/api/mail/{address}/read", operation_id = "read_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Read,
     responses((status = 200, description = "This one", body = Mail)))]
-pub async fn read(State(api): State<Api>, of: Path<String>, body: Body<Read>) -> Result<Json<Mail>, ApiError> {
+pub async fn read(State(api): State<Api>, of: PathParts<String>, body: JsonBody<Read>) -> Result<Json<Mail>, ApiError> {
     let of = address(&api, &of.0)?;
     Ok(Json(mail_reader::read(&api.handle, of, body.0.mail).await?))
 }
@@ -234,7 +234,11 @@ pub async fn read(State(api): State<Api>, of: Path<String>, body: Body<Read>) ->
 /// Wait for the next mail, or for mail of several agents. Each mail goes to exactly one reader.
 #[utoipa::path(post, path = "/api/mail/{address}/wait", operation_id = "wait_for_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Wait,
     responses((status = 200, description = "What came, or how it stands", body = Waited)))]
-pub async fn wait(State(api): State<Api>, of: Path<String>, body: Body<Wait>) -> Result<Json<Waited>, ApiError> {
+pub async fn wait(
+    State(api): State<Api>,
+    of: PathParts<String>,
+    body: JsonBody<Wait>,
+) -> Result<Json<Waited>, ApiError> {
     let of = address(&api, &of.0)?;
     let Wait { from, timeout_ms } = body.0;
     if timeout_ms > MAX_WAIT_MS || from.len() > MAX_AWAITED {

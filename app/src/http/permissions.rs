@@ -1,6 +1,6 @@
 //! The rules that allow agents to use tools without a question, over HTTP. A rule is added by the answer to a question.
 
-use super::error::{ApiError, Path};
+use super::error::{ApiError, PathParts};
 use super::{Accepted, Api};
 use axum::Json;
 use axum::extract::State;
@@ -44,7 +44,7 @@ pub async fn list(State(api): State<Api>) -> Json<PermissionRuleList> {
 /// Remove a rule. What it allowed is asked again. The id in the answer is the rule's agent, or agent 0.
 #[utoipa::path(post, path = "/api/permissions/{rule}/remove", operation_id = "remove_permission_rule", tag = "questions", params(("rule" = u64, Path, description = "The id of a rule")),
     responses((status = 200, description = "Removed", body = super::AcceptedBody)))]
-pub async fn remove(State(api): State<Api>, rule: Path<u64>) -> Result<Accepted, ApiError> {
+pub async fn remove(State(api): State<Api>, rule: PathParts<u64>) -> Result<Accepted, ApiError> {
     let rule = EventId(rule.0);
     let world = api.handle.view();
     let scoped = world.permission_rules().get(&rule).ok_or(Refusal::NoRule(rule))?;

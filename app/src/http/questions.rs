@@ -1,7 +1,7 @@
 //! What the human is asked, and budgets, over HTTP.
 
 use super::agents::find;
-use super::error::{ApiError, Body, Path};
+use super::error::{ApiError, JsonBody, PathParts};
 use super::once::{CallerId, Once};
 use super::{Accepted, Api};
 use axum::Json;
@@ -128,7 +128,11 @@ pub async fn list(State(api): State<Api>) -> Json<QuestionList> {
 /// Answer a question. A question can be answered once.
 #[utoipa::path(post, path = "/api/questions/{question}/answer", operation_id = "answer_question", tag = "questions", params(("question" = u64, Path, description = "The id of a question")), request_body = Reply,
     responses((status = 200, description = "Answered", body = super::AcceptedBody)))]
-pub async fn answer(State(api): State<Api>, question: Path<u64>, body: Body<Reply>) -> Result<Accepted, ApiError> {
+pub async fn answer(
+    State(api): State<Api>,
+    question: PathParts<u64>,
+    body: JsonBody<Reply>,
+) -> Result<Accepted, ApiError> {
     let once = Once::of(body.0.id.as_ref(), "answer", &question.0.to_string(), &body.0)?;
     if let Some(answer) = once.answered(&api).await? {
         return Ok(answer);
@@ -160,7 +164,7 @@ pub(super) fn budget_views(world: &World, now: Timestamp) -> Vec<BudgetView> {
 /// Set the budget of an agent, or the daily budget of all agents. The id in the answer is the agent's, or that of agent 0.
 #[utoipa::path(post, path = "/api/budgets", operation_id = "set_budget", tag = "questions", request_body = SetBudget,
     responses((status = 200, description = "Set; runs that waited for it go on", body = super::AcceptedBody)))]
-pub async fn set_budget(State(api): State<Api>, body: Body<SetBudget>) -> Result<Accepted, ApiError> {
+pub async fn set_budget(State(api): State<Api>, body: JsonBody<SetBudget>) -> Result<Accepted, ApiError> {
     let agent = body.0.agent.map(|reference| find(&api, &reference)).transpose()?;
     let bad = |text: &String| {
         ApiError::bad("bad_amount", format!("`{text}` is no amount of dollars"), "for example 5 or 0.25")

@@ -1,6 +1,6 @@
 //! Quests over HTTP. A quest is named by its id, by its slug, or by the beginning of one of them.
 
-use super::error::{ApiError, Body, Path, Query};
+use super::error::{ApiError, JsonBody, PathParts, Query};
 use super::run_defaults::RunDefaults;
 use super::{Accepted, Api};
 use crate::clock;
@@ -157,7 +157,7 @@ pub async fn defaults(State(api): State<Api>) -> Result<Json<QuestDefaults>, Api
 /// Create a quest. The id in the answer is the quest's.
 #[utoipa::path(post, path = "/api/quests", operation_id = "new_quest", tag = "quests", request_body = NewQuest,
     responses((status = 201, description = "Begun, or paused", body = super::AcceptedBody)))]
-pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(StatusCode, Accepted), ApiError> {
+pub async fn new(State(api): State<Api>, body: JsonBody<NewQuest>) -> Result<(StatusCode, Accepted), ApiError> {
     let NewQuest {
         id,
         request,
@@ -200,7 +200,7 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
     players(&api, &quest_spec)?;
     let warnings: Vec<String> = permissions(&quest_spec, &api.defaults)?.into_iter().chain(warning).collect();
     let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
-    let start = hatchery_core::quest::Start { hold, steps, ..Default::default() };
+    let start = hatchery_core::quest::QuestStart { hold, steps, ..Default::default() };
     let command = Command::CreateQuest { quest: id, quest_spec: Box::new(quest_spec), budget, start };
     let records = api.handle.submit(command).await?;
     Ok((StatusCode::CREATED, Accepted::new(id.to_string(), &records).warning(warning.as_deref())))
@@ -210,7 +210,7 @@ pub async fn new(State(api): State<Api>, body: Body<NewQuest>) -> Result<(Status
 /// says so if the quest's branch does not exist here.
 #[utoipa::path(post, path = "/api/quests/import", operation_id = "import_quest", tag = "quests", request_body = QuestDocument,
     responses((status = 201, description = "Taken in, under a new id if its own is taken", body = super::AcceptedBody)))]
-pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result<(StatusCode, Accepted), ApiError> {
+pub async fn import(State(api): State<Api>, body: JsonBody<QuestDocument>) -> Result<(StatusCode, Accepted), ApiError> {
     let document = body.0;
     let world = api.handle.view();
     let taken = world.quest(document.id).is_some();
@@ -244,7 +244,7 @@ pub async fn import(State(api): State<Api>, body: Body<QuestDocument>) -> Result
 /// Show a quest with its steps: the same as its `quest.json`, and `head`.
 #[utoipa::path(get, path = "/api/quests/{quest}", operation_id = "show_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
     responses((status = 200, description = "As it is now", body = QuestDocument)))]
-pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Json<QuestDocument>, ApiError> {
+pub async fn show(State(api): State<Api>, reference: PathParts<String>) -> Result<Json<QuestDocument>, ApiError> {
     let id = find(&api, &reference.0)?;
     let world = api.handle.view();
     let document = QuestDocument::of(&world, id).ok_or(Refusal::UnknownQuest(id))?;
@@ -254,7 +254,7 @@ pub async fn show(State(api): State<Api>, reference: Path<String>) -> Result<Jso
 /// Pause a quest: stop its agents and start nothing new. The agents continue when the quest is resumed.
 #[utoipa::path(post, path = "/api/quests/{quest}/pause", operation_id = "pause_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
     responses((status = 200, description = "Paused; nothing is marked as failed", body = super::AcceptedBody)))]
-pub async fn pause(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
+pub async fn pause(State(api): State<Api>, reference: PathParts<String>) -> Result<Accepted, ApiError> {
     let quest = find(&api, &reference.0)?;
     tell(&api, quest, Command::PauseQuest { quest }).await
 }
@@ -262,7 +262,7 @@ pub async fn pause(State(api): State<Api>, reference: Path<String>) -> Result<Ac
 /// Continue a paused quest.
 #[utoipa::path(post, path = "/api/quests/{quest}/resume", operation_id = "resume_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
     responses((status = 200, description = "It goes on", body = super::AcceptedBody)))]
-pub async fn resume(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
+pub async fn resume(State(api): State<Api>, reference: PathParts<String>) -> Result<Accepted, ApiError> {
     let quest = find(&api, &reference.0)?;
     go_on(&api, quest).await
 }
@@ -276,7 +276,7 @@ pub(super) async fn go_on(api: &Api, quest: QuestId) -> Result<Accepted, ApiErro
 /// End a quest permanently. Its agents are stopped, and the work in its worktrees is kept as rescue refs.
 #[utoipa::path(post, path = "/api/quests/{quest}/abandon", operation_id = "abandon_quest", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one")),
     responses((status = 200, description = "Abandoned", body = super::AcceptedBody)))]
-pub async fn abandon(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
+pub async fn abandon(State(api): State<Api>, reference: PathParts<String>) -> Result<Accepted, ApiError> {
     let quest = find(&api, &reference.0)?;
     tell(&api, quest, Command::AbandonQuest { quest }).await
 }
@@ -286,8 +286,8 @@ pub async fn abandon(State(api): State<Api>, reference: Path<String>) -> Result<
     responses((status = 200, description = "Set; what waited for it goes on", body = super::AcceptedBody)))]
 pub async fn set_budget(
     State(api): State<Api>,
-    reference: Path<String>,
-    body: Body<SetQuestBudget>,
+    reference: PathParts<String>,
+    body: JsonBody<SetQuestBudget>,
 ) -> Result<Accepted, ApiError> {
     let quest = find(&api, &reference.0)?;
     let limit = body.0.limit.map(|text| amount(&text)).transpose()?;
@@ -300,8 +300,8 @@ pub async fn set_budget(
     responses((status = 200, description = "Set; what is complete stays so", body = super::AcceptedBody)))]
 pub async fn set_ward(
     State(api): State<Api>,
-    reference: Path<String>,
-    body: Body<SetWard>,
+    reference: PathParts<String>,
+    body: JsonBody<SetWard>,
 ) -> Result<Accepted, ApiError> {
     let quest = find(&api, &reference.0)?;
     let limit_ms = api.defaults.quests.ward_limit_ms;
@@ -313,7 +313,7 @@ pub async fn set_ward(
     responses((status = 200, description = "It waits for a slot", body = super::AcceptedBody)))]
 pub async fn retry(
     State(api): State<Api>,
-    of: Path<(String, String)>,
+    of: PathParts<(String, String)>,
     query: Query<RetryQuery>,
 ) -> Result<Accepted, ApiError> {
     let (reference, step) = of.0;

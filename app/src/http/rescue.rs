@@ -2,7 +2,7 @@
 
 use super::Api;
 use super::changes::in_repository;
-use super::error::{ApiError, Body};
+use super::error::{ApiError, JsonBody};
 use crate::runner::agent_worktrees;
 use crate::worktree::{RescueName, Rescued, Restored};
 use axum::Json;
@@ -50,7 +50,10 @@ pub async fn list(State(api): State<Api>) -> Result<Json<RescueList>, ApiError> 
 /// Restore kept work into a new worktree in `.hatchery/rescued/`, with a branch of its own. The kept work stays in the list.
 #[utoipa::path(post, path = "/api/rescue/restore", operation_id = "restore_rescued", tag = "quests", request_body = Restore,
     responses((status = 201, description = "It is back", body = Restored)))]
-pub async fn restore(State(api): State<Api>, body: Body<Restore>) -> Result<(StatusCode, Json<Restored>), ApiError> {
+pub async fn restore(
+    State(api): State<Api>,
+    body: JsonBody<Restore>,
+) -> Result<(StatusCode, Json<Restored>), ApiError> {
     let name: RescueName = body.0.name.parse().map_err(|error| {
         ApiError::new(StatusCode::NOT_FOUND, "nothing_rescued", error, "GET /api/rescue lists what was kept")
     })?;

@@ -25,7 +25,7 @@ pub struct RunDefaults {
     pub project: Project,
     pub settings: config::Runs,
     pub quests: config::Quests,
-    pub seats: config::Seats,
+    pub seats: config::SeatDefaults,
     /// This program, from which launchers are started.
     pub program: PathBuf,
     /// This machine, as runs know it.
@@ -45,7 +45,12 @@ pub struct RunDefaults {
 }
 
 impl RunDefaults {
-    pub fn of(context: &RunnerContext, settings: config::Runs, quests: config::Quests, seats: config::Seats) -> Self {
+    pub fn of(
+        context: &RunnerContext,
+        settings: config::Runs,
+        quests: config::Quests,
+        seats: config::SeatDefaults,
+    ) -> Self {
         let now = context.settings();
         Self {
             project: context.project.clone(),

@@ -1,11 +1,11 @@
 //! Runs over HTTP: agents at work in processes.
 
 use super::agents::{drawn, find, tell};
-use super::error::{ApiError, Body, ErrorBody, ErrorDetail, Path, Query};
+use super::error::{ApiError, ErrorBody, ErrorDetail, JsonBody, PathParts, Query};
 use super::once::{CallerId, Once};
 use super::quests::amount;
 use super::{Accepted, Api};
-use crate::calls::{Answer, CallError};
+use crate::calls::{CallAnswer, CallError};
 use crate::clock;
 use crate::quests;
 use crate::report::Report;
@@ -203,7 +203,7 @@ pub async fn list(State(api): State<Api>) -> Json<RunList> {
 /// Create an agent and start a run. The id in the answer is the agent's.
 #[utoipa::path(post, path = "/api/runs", operation_id = "start_run", tag = "runs", request_body = StartRun,
     responses((status = 201, description = "A process is on its way", body = super::AcceptedBody)))]
-pub async fn start(State(api): State<Api>, body: Body<StartRun>) -> Result<(StatusCode, Accepted), ApiError> {
+pub async fn start(State(api): State<Api>, body: JsonBody<StartRun>) -> Result<(StatusCode, Accepted), ApiError> {
     let StartRun { id, prompt, parent, name, worktree, budget, mut with } = body.0;
     let budget = budget.map(|text| amount(&text)).transpose()?;
     let world = api.handle.view();
@@ -273,7 +273,11 @@ async fn own_worktree(api: &Api, agent: AgentId, words: String) -> Result<(Strin
 /// Send a message to an agent, and start a run if none is open.
 #[utoipa::path(post, path = "/api/agents/{agent}/say", operation_id = "say", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = Say,
     responses((status = 200, description = "It is in the agent's history, and will be said to its process", body = super::AcceptedBody)))]
-pub async fn say(State(api): State<Api>, reference: Path<String>, body: Body<Say>) -> Result<Accepted, ApiError> {
+pub async fn say(
+    State(api): State<Api>,
+    reference: PathParts<String>,
+    body: JsonBody<Say>,
+) -> Result<Accepted, ApiError> {
     let once = Once::of(body.0.id.as_ref(), "say", &reference.0, &body.0)?;
     if let Some(answer) = once.answered(&api).await? {
         return Ok(answer);
@@ -320,7 +324,7 @@ fn stays_where_it_is(agent: AgentId, run: &Run, spec: &RunSpec) -> Result<(), Ap
 /// Interrupt the current turn of an agent. Its process keeps running.
 #[utoipa::path(post, path = "/api/agents/{agent}/interrupt", operation_id = "interrupt", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "It will be told", body = super::AcceptedBody)))]
-pub async fn interrupt(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
+pub async fn interrupt(State(api): State<Api>, reference: PathParts<String>) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
     tell(&api, agent, Command::InterruptRun { agent }).await
 }
@@ -328,7 +332,7 @@ pub async fn interrupt(State(api): State<Api>, reference: Path<String>) -> Resul
 /// End an agent's run and every process that it started. The agent stays and can be started again.
 #[utoipa::path(post, path = "/api/agents/{agent}/stop", operation_id = "stop_run", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "It is being stopped; its run_ended event says when it is", body = super::AcceptedBody)))]
-pub async fn stop(State(api): State<Api>, reference: Path<String>) -> Result<Accepted, ApiError> {
+pub async fn stop(State(api): State<Api>, reference: PathParts<String>) -> Result<Accepted, ApiError> {
     let agent = find(&api, &reference.0)?;
     tell(&api, agent, Command::StopRun { agent }).await
 }
@@ -339,13 +343,17 @@ pub const ANSWER_FORGOTTEN: &str = "answer_forgotten";
 /// Carry out a call that an agent's tools have written down. Asking again gives the same answer.
 #[utoipa::path(post, path = "/api/agents/{agent}/calls", operation_id = "take_call", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = TakeCall,
     responses((status = 200, description = "What it led to", body = super::AcceptedBody)))]
-pub async fn call(State(api): State<Api>, reference: Path<String>, body: Body<TakeCall>) -> Result<Response, ApiError> {
+pub async fn call(
+    State(api): State<Api>,
+    reference: PathParts<String>,
+    body: JsonBody<TakeCall>,
+) -> Result<Response, ApiError> {
     let agent = find(&api, &reference.0)?;
     let of = AttemptId { agent, run: body.0.run, attempt: body.0.attempt };
     let folder = RunFolder::of(&api.defaults.project, of);
     match api.calls.answer(&folder, of, body.0.number).await {
-        Ok(Answer::Done(records)) => Ok(Accepted::new(agent.to_string(), &records).into_response()),
-        Ok(Answer::Refused(Refused { code, message, hint })) => {
+        Ok(CallAnswer::Done(records)) => Ok(Accepted::new(agent.to_string(), &records).into_response()),
+        Ok(CallAnswer::Refused(Refused { code, message, hint })) => {
             let error = ErrorDetail { code, message, hint };
             Ok((StatusCode::CONFLICT, Json(ErrorBody { error })).into_response())
         }
@@ -368,7 +376,7 @@ pub async fn call(State(api): State<Api>, reference: Path<String>, body: Body<Ta
 /// Show what an agent is doing now, with the evidence.
 #[utoipa::path(get, path = "/api/agents/{agent}/why", operation_id = "why", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "Its state, and the evidence for it", body = WhyView)))]
-pub async fn why(State(api): State<Api>, reference: Path<String>) -> Result<Json<WhyView>, ApiError> {
+pub async fn why(State(api): State<Api>, reference: PathParts<String>) -> Result<Json<WhyView>, ApiError> {
     let agent = find(&api, &reference.0)?;
     let world = api.handle.view();
     let why = why::why(&world, agent).ok_or(Refusal::UnknownAgent(agent))?;

@@ -2,7 +2,7 @@
 
 use super::Api;
 use super::agents::find;
-use super::error::{ApiError, Loose, Path};
+use super::error::{ApiError, Loose, PathParts};
 use super::once::{CallerId, CarriedOut, Once};
 use super::seats::{fill_again, last, lead_order, mail_of, positions, unread};
 use crate::clock;
@@ -201,7 +201,7 @@ pub(super) async fn deliver(
 /// What was said to an agent and what it said, over all its sessions.
 #[utoipa::path(get, path = "/api/agents/{agent}/thread", operation_id = "thread", tag = "seats", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "The newest messages", body = ThreadView)))]
-pub async fn thread(State(api): State<Api>, reference: Path<String>) -> Result<Json<ThreadView>, ApiError> {
+pub async fn thread(State(api): State<Api>, reference: PathParts<String>) -> Result<Json<ThreadView>, ApiError> {
     let agent = find(&api, &reference.0)?;
     let world = api.handle.view();
     let mail = mail_of(&api, [agent].into_iter()).await?;
@@ -213,7 +213,7 @@ pub async fn thread(State(api): State<Api>, reference: Path<String>) -> Result<J
 /// What was said to the agents of a seat and what they said, over all sessions. Seat 4 is the lead's.
 #[utoipa::path(get, path = "/api/seats/{seat}/thread", operation_id = "seat_thread", tag = "seats", params(("seat" = u64, Path, description = "0 to 8")),
     responses((status = 200, description = "The newest messages", body = ThreadView)))]
-pub async fn seat_thread(State(api): State<Api>, number: Path<u64>) -> Result<Json<ThreadView>, ApiError> {
+pub async fn seat_thread(State(api): State<Api>, number: PathParts<u64>) -> Result<Json<ThreadView>, ApiError> {
     let world = api.handle.view();
     let found = positions(Some(vec![number.0]))?.unwrap_or_default();
     let position = found.first().copied().unwrap_or(Position::LEAD);

@@ -1,7 +1,7 @@
 //! Seats over HTTP, in the words of the clients that know them: sessions, summon, wake, documents. One session of the seats is open at
 //! a time; other sessions are in `sessions.rs`. Messages are in `seat_messages.rs`.
 
-use super::error::{ApiError, Body, Loose, Query};
+use super::error::{ApiError, JsonBody, Loose, Query};
 use super::lead_told::{Catalog, PreviousTranscript, newest};
 use super::once::{CallerId, Once};
 use super::{Accepted, Api};
@@ -464,7 +464,7 @@ pub async fn docs(State(api): State<Api>, query: Query<DocsQuery>) -> Result<Jso
 /// Merge identity documents from elsewhere into the seats. Doing it again changes nothing.
 #[utoipa::path(post, path = "/api/docs/import", operation_id = "import_identities", tag = "seats", request_body = ImportIdentities,
     responses((status = 200, description = "Merged", body = super::AcceptedBody)))]
-pub async fn import(State(api): State<Api>, body: Body<ImportIdentities>) -> Result<Accepted, ApiError> {
+pub async fn import(State(api): State<Api>, body: JsonBody<ImportIdentities>) -> Result<Accepted, ApiError> {
     let documents = identity_document::read_all(&body.0.text)
         .map_err(|why| ApiError::bad("bad_identities", why, "nothing was imported; see docs/seats.md for the form"))?;
     // The lead's own document is of no use here: the lead is not summoned and not woken.

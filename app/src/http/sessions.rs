@@ -1,6 +1,6 @@
 //! Sessions over HTTP.
 
-use super::error::{ApiError, Body, Path};
+use super::error::{ApiError, JsonBody, PathParts};
 use super::{Accepted, Api};
 use crate::clock;
 use axum::Json;
@@ -111,7 +111,7 @@ pub async fn list(State(api): State<Api>) -> Json<SessionList> {
 /// Start a session.
 #[utoipa::path(post, path = "/api/sessions", operation_id = "start_session", tag = "sessions", request_body = StartSession,
     responses((status = 201, description = "Started", body = super::AcceptedBody)))]
-pub async fn start(State(api): State<Api>, body: Body<StartSession>) -> Result<(StatusCode, Accepted), ApiError> {
+pub async fn start(State(api): State<Api>, body: JsonBody<StartSession>) -> Result<(StatusCode, Accepted), ApiError> {
     let session = body.0.id.unwrap_or_else(clock::new_session_id);
     let records =
         api.handle.submit(Command::StartSession { session, label: body.0.label, idle_ms: body.0.idle_ms }).await?;
@@ -123,8 +123,8 @@ pub async fn start(State(api): State<Api>, body: Body<StartSession>) -> Result<(
     responses((status = 202, description = "It is ending", body = super::AcceptedBody)))]
 pub async fn end(
     State(api): State<Api>,
-    id: Path<String>,
-    body: Body<EndSession>,
+    id: PathParts<String>,
+    body: JsonBody<EndSession>,
 ) -> Result<(StatusCode, Accepted), ApiError> {
     let reason = match body.0.reason {
         Some(AskedReason::Completed) => EndReason::Completed,

@@ -2,7 +2,7 @@
 //! in a project that takes part, in the file. A client that does not read the file need not wait for the file (`wait=log`).
 
 use super::Api;
-use super::error::{ApiError, Body, Query, Text};
+use super::error::{ApiError, JsonBody, Query, Text};
 use crate::clock;
 use crate::spec_sections;
 use crate::status_files::StatusFile;
@@ -22,7 +22,7 @@ use serde_json::json;
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Part {
+pub struct StatePart {
     /// Only the value at this path, such as `scenarioScore.total` or `buildRun.chunks[0].status`.
     path: Option<String>,
 }
@@ -30,7 +30,7 @@ pub struct Part {
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Until {
+pub struct ChangeWait {
     /// What the answer waits for: `file`, which is the default, or `log`. The change is durable with both.
     #[param(inline)]
     #[serde(default)]
@@ -153,21 +153,21 @@ const BUILD_FIELDS: [&str; 13] = [
 ];
 
 /// The status document, or a part of it. Reading changes nothing.
-#[utoipa::path(get, path = "/api/state", operation_id = "read_state", tag = "status", params(Part),
+#[utoipa::path(get, path = "/api/state", operation_id = "read_state", tag = "status", params(StatePart),
     responses((status = 200, description = "What is there; `null` if nothing is", body = StatusValue)))]
-pub async fn read(State(api): State<Api>, query: Query<Part>) -> Result<Json<StatusValue>, ApiError> {
+pub async fn read(State(api): State<Api>, query: Query<StatePart>) -> Result<Json<StatusValue>, ApiError> {
     let path: Path = query.0.path.map(|path| path.parse()).transpose().map_err(refused)?.unwrap_or_default();
     let shown = dated(&api);
     Ok(Json(StatusValue { value: shown.get(&path).unwrap_or_else(Value::null) }))
 }
 
 /// Change the status document. The answer comes when the change is durable and the file shows it, or with `wait=log` when it is durable.
-#[utoipa::path(post, path = "/api/state", operation_id = "change_state", tag = "status", params(Until), request_body = StatusChange,
+#[utoipa::path(post, path = "/api/state", operation_id = "change_state", tag = "status", params(ChangeWait), request_body = StatusChange,
     responses((status = 200, description = "Changed", body = Changed)))]
 pub async fn change(
     State(api): State<Api>,
-    query: Query<Until>,
-    body: Body<StatusChange>,
+    query: Query<ChangeWait>,
+    body: JsonBody<StatusChange>,
 ) -> Result<Json<Changed>, ApiError> {
     Ok(Json(carry_out(&api, body.0, query.0.wait).await?))
 }

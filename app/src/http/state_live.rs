@@ -35,7 +35,7 @@ pub async fn live(State(api): State<Api>) -> Response {
     let world = api.handle.view();
     let follower = api.handle.follow_records(world.head());
     let usage = api.status_files.view().usage();
-    let client = Client {
+    let client = StatusClient {
         api,
         follower,
         heartbeat,
@@ -56,7 +56,7 @@ pub async fn live(State(api): State<Api>) -> Response {
 }
 
 /// One client of the stream.
-struct Client {
+struct StatusClient {
     api: Api,
     follower: RecordFollower,
     heartbeat: Interval,
@@ -71,7 +71,7 @@ struct Client {
     next: Instant,
 }
 
-impl Client {
+impl StatusClient {
     /// What to send next. None when the stream ends.
     async fn next(&mut self) -> Option<Bytes> {
         loop {

@@ -1,8 +1,8 @@
 //! How the daemon is doing.
 
 use super::Api;
-use super::error::{ApiError, Body};
-use crate::fsck::{self, Findings};
+use super::error::{ApiError, JsonBody};
+use crate::fsck::{self, FsckReport};
 use crate::version::version;
 use axum::Json;
 use axum::extract::State;
@@ -109,8 +109,8 @@ pub async fn status(State(api): State<Api>) -> Json<DaemonStatus> {
 
 /// Read the whole log and check everything that is derived from it. Can take long.
 #[utoipa::path(post, path = "/api/fsck", operation_id = "fsck", tag = "daemon", request_body = FsckRequest,
-    responses((status = 200, description = "What was found", body = Findings)))]
-pub async fn fsck(State(api): State<Api>, body: Body<FsckRequest>) -> Result<Json<Findings>, ApiError> {
+    responses((status = 200, description = "What was found", body = FsckReport)))]
+pub async fn fsck(State(api): State<Api>, body: JsonBody<FsckRequest>) -> Result<Json<FsckReport>, ApiError> {
     let store = std::sync::Arc::clone(api.handle.store());
     let head = api.log_head.clone();
     let check = tokio::task::spawn_blocking(move || {

@@ -3,7 +3,7 @@
 
 use super::Api;
 use super::changes::in_repository;
-use super::error::{ApiError, Body, Path, Query};
+use super::error::{ApiError, JsonBody, PathParts, Query};
 use super::quests::{self, find};
 use crate::blocking::blocking;
 use crate::own_environment;
@@ -130,8 +130,8 @@ pub enum TrialVerdict {
     responses((status = 200, description = "What became of it", body = TriedWard)))]
 pub async fn try_ward(
     State(api): State<Api>,
-    reference: Path<String>,
-    body: Body<TryWard>,
+    reference: PathParts<String>,
+    body: JsonBody<TryWard>,
 ) -> Result<Json<TriedWard>, ApiError> {
     let quest = find(&api, &reference.0)?;
     // In a task, because a user who leaves the page wants the quest to begin all the same.
@@ -153,7 +153,7 @@ pub async fn try_ward(
     responses((status = 200, description = "Under way, over, or none", body = TrialView)))]
 pub async fn last_trial(
     State(api): State<Api>,
-    reference: Path<String>,
+    reference: PathParts<String>,
     query: Query<TrialQuery>,
 ) -> Result<Json<TrialView>, ApiError> {
     let quest = find(&api, &reference.0)?;

@@ -1,7 +1,7 @@
 //! What the wards of a quest said, over HTTP: bounded parts of a file that may still grow.
 
 use super::Api;
-use super::error::{ApiError, Path, Query};
+use super::error::{ApiError, PathParts, Query};
 use super::quests::find;
 use crate::no_links;
 use crate::ward::Ward;
@@ -46,7 +46,7 @@ pub struct WardOutput {
     responses((status = 200, description = "This part", body = WardOutput)))]
 pub async fn output(
     State(api): State<Api>,
-    of: Path<(String, String, u32)>,
+    of: PathParts<(String, String, u32)>,
     query: Query<OutputQuery>,
 ) -> Result<Json<WardOutput>, ApiError> {
     let (reference, step, number) = of.0;

@@ -28,13 +28,13 @@ pub struct Wire {
     /// An answer that takes the place of hyper's own, and how much of it is written.
     instead: Vec<u8>,
     written: usize,
-    farewell: Farewell,
+    farewell: Closing,
     /// Whether the daemon ends. Then a peer that sends nothing is not waited for.
     ends: watch::Receiver<bool>,
 }
 
 #[derive(Debug)]
-enum Farewell {
+enum Closing {
     /// Not closing yet.
     Open,
     /// The peer has been told; its bytes are thrown away until it closes too, or until the time is up.
@@ -44,7 +44,7 @@ enum Farewell {
 
 impl Wire {
     pub fn new(stream: TcpStream, ends: watch::Receiver<bool>) -> Self {
-        Self { stream, instead: Vec::new(), written: 0, farewell: Farewell::Open, ends }
+        Self { stream, instead: Vec::new(), written: 0, farewell: Closing::Open, ends }
     }
 
     fn write_instead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -60,11 +60,11 @@ impl Wire {
     /// Reads and throws away. Ready when the peer has closed, or when its time is up.
     fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut waste = [0; WASTE_BYTES];
-        if matches!(self.farewell, Farewell::Open) && !*self.ends.borrow() {
-            self.farewell = Farewell::Lingering(Box::pin(tokio::time::sleep(LINGER)));
+        if matches!(self.farewell, Closing::Open) && !*self.ends.borrow() {
+            self.farewell = Closing::Lingering(Box::pin(tokio::time::sleep(LINGER)));
         }
         loop {
-            if let Farewell::Lingering(until) = &mut self.farewell
+            if let Closing::Lingering(until) = &mut self.farewell
                 && until.as_mut().poll(cx).is_ready()
             {
                 return Poll::Ready(());
@@ -72,12 +72,12 @@ impl Wire {
             let mut waste = ReadBuf::new(&mut waste);
             match Pin::new(&mut self.stream).poll_read(cx, &mut waste) {
                 Poll::Ready(Ok(())) if !waste.filled().is_empty() => {
-                    if matches!(self.farewell, Farewell::Open) {
-                        self.farewell = Farewell::Lingering(Box::pin(tokio::time::sleep(LINGER)));
+                    if matches!(self.farewell, Closing::Open) {
+                        self.farewell = Closing::Lingering(Box::pin(tokio::time::sleep(LINGER)));
                     }
                 }
                 Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending if matches!(self.farewell, Farewell::Lingering(_)) => return Poll::Pending,
+                Poll::Pending if matches!(self.farewell, Closing::Lingering(_)) => return Poll::Pending,
                 Poll::Pending => return Poll::Ready(()),
             }
         }
@@ -126,12 +126,12 @@ impl AsyncWrite for Wire {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.write_instead(cx))?;
-        if matches!(self.farewell, Farewell::Open) {
+        if matches!(self.farewell, Closing::Open) {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
         }
-        if !matches!(self.farewell, Farewell::Done) {
+        if !matches!(self.farewell, Closing::Done) {
             ready!(self.linger(cx));
-            self.farewell = Farewell::Done;
+            self.farewell = Closing::Done;
         }
         Poll::Ready(Ok(()))
     }

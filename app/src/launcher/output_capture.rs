@@ -18,13 +18,13 @@ const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct OutputCapture {
-    kept: Arc<Mutex<Kept<File>>>,
+    kept: Arc<Mutex<BoundedOutput<File>>>,
     ended: Receiver<()>,
 }
 
 impl OutputCapture {
     pub fn start(from: PipeReader, to: File) -> io::Result<Self> {
-        let kept = Arc::new(Mutex::new(Kept::new(to)));
+        let kept = Arc::new(Mutex::new(BoundedOutput::new(to)));
         let (end, ended) = sync_channel(1);
         std::thread::Builder::new().name("output".into()).spawn({
             let kept = Arc::clone(&kept);
@@ -47,7 +47,7 @@ impl OutputCapture {
     }
 }
 
-fn copy(mut from: impl Read, kept: &Mutex<Kept<impl Write>>) {
+fn copy(mut from: impl Read, kept: &Mutex<BoundedOutput<impl Write>>) {
     let mut bytes = vec![0; 64 << 10];
     loop {
         match from.read(&mut bytes) {
@@ -63,7 +63,7 @@ fn copy(mut from: impl Read, kept: &Mutex<Kept<impl Write>>) {
 }
 
 #[derive(Debug)]
-struct Kept<W> {
+struct BoundedOutput<W> {
     to: W,
     /// How many bytes there were.
     total: u64,
@@ -72,7 +72,7 @@ struct Kept<W> {
     last: VecDeque<u8>,
 }
 
-impl<W: Write> Kept<W> {
+impl<W: Write> BoundedOutput<W> {
     fn new(to: W) -> Self {
         Self { to, total: 0, room: FIRST_BYTES, last: VecDeque::new() }
     }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn kept(output: &[u8]) -> Vec<u8> {
-        let kept = Mutex::new(Kept::new(Vec::new()));
+        let kept = Mutex::new(BoundedOutput::new(Vec::new()));
         copy(output, &kept);
         let mut kept = kept.into_inner().unwrap();
         kept.finish().unwrap();

@@ -225,7 +225,7 @@ pub struct SetRequirements {
     /// Facts that can be seen to be true when the quest is complete.
     #[serde(deserialize_with = "strict::list::<_, _, 0, 1_000>")]
     #[schemars(length(max = 1_000))]
-    pub observables: Vec<Observable>,
+    pub observables: Vec<ObservableArgument>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -241,7 +241,7 @@ pub struct GivenContext {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
-pub struct Observable {
+pub struct ObservableArgument {
     /// Lowercase letters, digits and dashes.
     pub id: String,
     /// The id of the context in which the fact is observed.
@@ -265,7 +265,7 @@ impl From<SetRequirements> for quest::Requirements {
     fn from(given: SetRequirements) -> Self {
         let context = |it: GivenContext| quest::QuestContext { id: it.id, description: it.description };
         let observable =
-            |it: Observable| quest::Observable { id: it.id, context: it.context, description: it.description };
+            |it: ObservableArgument| quest::Observable { id: it.id, context: it.context, description: it.description };
         Self {
             contexts: given.contexts.into_iter().map(context).collect(),
             observables: given.observables.into_iter().map(observable).collect(),

@@ -7,9 +7,9 @@ use crate::clock;
 use crate::http::{IdeaList, ResumeView, StatusValue};
 use crate::spec_sections;
 use crate::state_file::StatusFolder;
-use hatchery_core::build_run::{Changed, Move};
+use hatchery_core::build_run::{ChangedChunks, Move};
 use hatchery_core::status::{IdeaChange, Json, Path, StatusChange};
-use hatchery_core::workflow::Choice;
+use hatchery_core::workflow::MissingStepChoice;
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -159,7 +159,7 @@ impl Server {
         let WorkflowStep { action, step, choose, summary } = given;
         let choose = match choose.as_deref() {
             None => None,
-            Some(word) => Some(Choice::parse(word).ok_or_else(|| unknown(word, "run, skip or abort"))?),
+            Some(word) => Some(MissingStepChoice::parse(word).ok_or_else(|| unknown(word, "run, skip or abort"))?),
         };
         let change = match action.as_str() {
             "start" => StatusChange::StartStep { step, choose },
@@ -177,8 +177,8 @@ impl Server {
         };
         let changed = match changed.as_deref() {
             None => None,
-            Some("rebuild") => Some(Changed::Rebuild),
-            Some("keep") => Some(Changed::Keep),
+            Some("rebuild") => Some(ChangedChunks::Rebuild),
+            Some("keep") => Some(ChangedChunks::Keep),
             Some(other) => return Err(unknown(other, "rebuild or keep")),
         };
         let change = match action.as_str() {

@@ -49,7 +49,7 @@ impl Stamp {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Origin {
+enum FolderOrigin {
     Here(Stamp),
     /// No daemon has used the folder yet.
     Unused,
@@ -60,18 +60,18 @@ impl Project {
     /// Refuses a data folder or a database that was not made in this place. An empty folder is stamped.
     pub(super) fn check_stamp(&self) -> Result<(), Report> {
         match self.origin()? {
-            Origin::Here(_) => Ok(()),
-            Origin::Unused => {
+            FolderOrigin::Here(_) => Ok(()),
+            FolderOrigin::Unused => {
                 let folder = self.folder_mark()?;
                 self.write_stamp(&Stamp { folder, database: None, files: Some(BTreeMap::new()), host: None })
             }
             // The first versions did not remember the database, so another one may have come with a pull.
-            Origin::Elsewhere(what) if self.has_first_stamp() => Err(Report::failed(format_args!(
+            FolderOrigin::Elsewhere(what) if self.has_first_stamp() => Err(Report::failed(format_args!(
                 "{} was made by an older Hatchery, which did not remember enough to tell that its log was made here",
                 what.display()
             ))
             .hint("if it is yours: `hatchery down`, and `hatchery trust` takes it over once; running agents work on")),
-            Origin::Elsewhere(what) => {
+            FolderOrigin::Elsewhere(what) => {
                 let message = format!(
                     "{} was not made here: it was cloned, pulled, copied or unpacked, and its log could have programs run",
                     what.display()
@@ -88,7 +88,7 @@ impl Project {
     /// The data folder or the database in it, if it was made elsewhere.
     pub fn foreign(&self) -> Option<PathBuf> {
         match self.origin() {
-            Ok(Origin::Elsewhere(what)) => Some(what),
+            Ok(FolderOrigin::Elsewhere(what)) => Some(what),
             _ => None,
         }
     }
@@ -98,7 +98,7 @@ impl Project {
     /// leaves nothing that is refused. SQLite replaces the write-ahead log of a new database, so this is called again when the store is open.
     pub fn begin_database(&self, store: &StoreUrl) -> Result<(), Report> {
         let database = self.database_file();
-        let (Origin::Here(stamp), true) = (self.origin()?, *store == StoreUrl::Sqlite(database.clone())) else {
+        let (FolderOrigin::Here(stamp), true) = (self.origin()?, *store == StoreUrl::Sqlite(database.clone())) else {
             return Ok(());
         };
         // If a file is there already, or cannot be made, the store says what is to be said.
@@ -139,7 +139,7 @@ impl Project {
     /// Whether the token was put into its place by something else than a daemon.
     pub fn has_foreign_token(&self) -> bool {
         match (self.origin(), FileMark::at(&self.token_file())) {
-            (Ok(Origin::Here(stamp)), Ok(token)) => !stamp.knows(TOKEN, token),
+            (Ok(FolderOrigin::Here(stamp)), Ok(token)) => !stamp.knows(TOKEN, token),
             _ => false,
         }
     }
@@ -155,9 +155,9 @@ impl Project {
     /// The host that was made here.
     pub(super) fn stamped_host(&self) -> Result<Option<String>, Report> {
         match self.origin()? {
-            Origin::Here(Stamp { host: Some(host), .. }) => Ok(Some(host)),
+            FolderOrigin::Here(Stamp { host: Some(host), .. }) => Ok(Some(host)),
             // Of an older version.
-            Origin::Here(Stamp { files: None, .. }) => self.written_host(),
+            FolderOrigin::Here(Stamp { files: None, .. }) => self.written_host(),
             _ => Ok(None),
         }
     }
@@ -175,25 +175,25 @@ impl Project {
         }
     }
 
-    fn origin(&self) -> Result<Origin, Report> {
+    fn origin(&self) -> Result<FolderOrigin, Report> {
         let data = self.data();
         let here = self.folder_mark()?;
         let used = SIGNS.iter().any(|sign| data.join(sign).symlink_metadata().is_ok());
         // A stamp that cannot be read is none.
         let kept = sealed_file::read::<Stamp>(&self.stamp_file()).ok().flatten();
         let Some(stamp) = kept.filter(|stamp| stamp.folder == here) else {
-            return Ok(if used { Origin::Elsewhere(data) } else { Origin::Unused });
+            return Ok(if used { FolderOrigin::Elsewhere(data) } else { FolderOrigin::Unused });
         };
         let database = self.database_file();
         // An empty file holds no log.
         let found = |path: &Path| std::fs::symlink_metadata(path).ok().filter(|found| found.len() > 0);
         if found(&database).is_some_and(|found| stamp.database != Some(FileMark::of(&found))) {
-            return Ok(Origin::Elsewhere(database));
+            return Ok(FolderOrigin::Elsewhere(database));
         }
         let brought = [WAL, JOURNAL].into_iter().find(|name| {
             found(&data.join(name)).is_some_and(|found| !stamp.knows_of_sqlite(name, FileMark::of(&found)))
         });
-        Ok(brought.map_or(Origin::Here(stamp), |name| Origin::Elsewhere(data.join(name))))
+        Ok(brought.map_or(FolderOrigin::Here(stamp), |name| FolderOrigin::Elsewhere(data.join(name))))
     }
 
     /// What is in the file of the host, wherever it was written.
@@ -223,7 +223,7 @@ impl Project {
     }
 
     fn change_stamp(&self, change: impl FnOnce(&mut Stamp)) -> Result<(), Report> {
-        let Origin::Here(mut stamp) = self.origin()? else { return Ok(()) };
+        let FolderOrigin::Here(mut stamp) = self.origin()? else { return Ok(()) };
         change(&mut stamp);
         self.write_stamp(&stamp)
     }

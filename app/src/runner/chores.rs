@@ -47,7 +47,7 @@ pub struct Chores {
     pub tasks: JoinSet<Finished>,
 }
 
-struct Doing {
+struct ChoreUnderWay {
     chore: Chore,
     /// It is no longer wanted, and was asked to stop.
     stopping: bool,
@@ -103,7 +103,7 @@ impl Chores {
             }
             let (context, watcher, key, chore) =
                 (Arc::clone(&self.context), self.watcher.clone(), key.clone(), chore.clone());
-            self.doing.insert(key.clone(), Doing { chore: chore.clone(), stopping: false });
+            self.doing.insert(key.clone(), ChoreUnderWay { chore: chore.clone(), stopping: false });
             self.tasks.spawn(async move {
                 do_chore(&context, watcher, &key, &chore).await;
                 Finished::Chore(key)

@@ -2,7 +2,7 @@
 
 use super::{RunnerContext, agent_worktrees};
 use crate::clock;
-use crate::harness::{Harness, Invocation, Start, ToolServer, Work};
+use crate::harness::{AgentPurpose, AttemptStart, Harness, Invocation, ToolServer};
 use crate::processes;
 use crate::project;
 use crate::run_folder::{ATTEMPT_TAG, Ended, Launch, LaunchKind, RunFolder};
@@ -79,7 +79,7 @@ pub fn describe(
     };
     let tools = ToolServer::of(&context.program, root, folder, &of.agent.to_string(), work(world, of.agent, spec));
     let data = context.project.data();
-    let start = Start {
+    let start = AttemptStart {
         spec,
         folder,
         place: &place,
@@ -127,11 +127,11 @@ fn still_in_use(harness: &dyn Harness, session: &str) -> Option<(u32, bool)> {
     harness.session_in_use(session).map(|pid| (pid, true))
 }
 
-fn work(world: &World, agent: AgentId, spec: &RunSpec) -> Work {
+fn work(world: &World, agent: AgentId, spec: &RunSpec) -> AgentPurpose {
     match (spec.signals, world.seats().occupied_by(agent)) {
-        (true, _) => Work::Quest,
-        (false, Some(_)) => Work::Seat,
-        (false, None) => Work::Free,
+        (true, _) => AgentPurpose::Quest,
+        (false, Some(_)) => AgentPurpose::Seat,
+        (false, None) => AgentPurpose::Free,
     }
 }
 

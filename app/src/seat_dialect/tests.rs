@@ -3,7 +3,7 @@
 use super::*;
 use hatchery_core::Timestamp;
 use hatchery_core::outcome::Exit;
-use hatchery_core::output::{ApiError, FailureKind};
+use hatchery_core::output::{FailureKind, ServiceError};
 use serde_json::json;
 
 fn told(what: &RunEvent) -> Value {
@@ -25,7 +25,7 @@ fn what_a_lead_thinks_and_forgets_is_told() {
 
 #[test]
 fn failures_of_a_lead_are_errors_with_a_code() {
-    let refused = |kind, status| noted(Output::ApiError(ApiError { kind, status, text: "no".into() }));
+    let refused = |kind, status| noted(Output::ApiError(ServiceError { kind, status, text: "no".into() }));
     let ended = |cause| RunEvent::Ended { cause, detail: "over".into(), exit: Exit::Code(1) };
     let crashed =
         RunEvent::Crashed { cause: Cause::Crashed, detail: "gone".into(), exit: Exit::Signal(9), forgotten: false };
@@ -60,7 +60,7 @@ fn the_result_of_a_turn_has_no_report_in_it() {
 #[test]
 fn a_seat_that_was_shut_down_is_not_reported() {
     let listed =
-        |number, status| Listed { position: Position::new(number).unwrap(), name: Some("Lyra".into()), status };
+        |number, status| SeatListed { position: Position::new(number).unwrap(), name: Some("Lyra".into()), status };
     let agents = [listed(0, ListedStatus::Alive), listed(1, ListedStatus::Shutdown), listed(2, ListedStatus::Idle)];
     let told = serde_json::to_value(status(&World::default(), &agents)).unwrap();
     let seats: Vec<&Value> = told["agents"].as_array().unwrap().iter().map(|agent| &agent["gridPosition"]).collect();

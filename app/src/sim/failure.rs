@@ -1,9 +1,9 @@
 //! How the real CLI tells of a service that fails: the words, the status, and what it calls it.
 
-use super::script::Api;
+use super::script::ServiceFailure;
 
 #[derive(Debug)]
-pub struct Failure {
+pub struct PlayedFailure {
     pub status: u16,
     /// What the assistant's line calls it.
     pub error: &'static str,
@@ -15,8 +15,8 @@ pub struct Failure {
     pub text: &'static str,
 }
 
-impl Failure {
-    pub fn of(api: Api) -> Self {
+impl PlayedFailure {
+    pub fn of(api: ServiceFailure) -> Self {
         let bad_request = Self {
             status: 400,
             error: "invalid_request",
@@ -26,14 +26,14 @@ impl Failure {
             text: "",
         };
         match api {
-            Api::Unauthorised => Self {
+            ServiceFailure::Unauthorised => Self {
                 status: 401,
                 error: "authentication_failed",
                 api_type: "authentication_error",
                 text: "Invalid API key · Fix external API key",
                 ..bad_request
             },
-            Api::RateLimited => Self {
+            ServiceFailure::RateLimited => Self {
                 status: 429,
                 error: "rate_limit",
                 api_type: "rate_limit_error",
@@ -41,7 +41,7 @@ impl Failure {
                 text: "API Error: Request rejected (429) · Rate limited",
                 ..bad_request
             },
-            Api::Broken => Self {
+            ServiceFailure::Broken => Self {
                 status: 500,
                 error: "server_error",
                 api_type: "api_error",
@@ -49,7 +49,7 @@ impl Failure {
                 text: "API Error: 500 Internal server error",
                 ..bad_request
             },
-            Api::Overloaded => Self {
+            ServiceFailure::Overloaded => Self {
                 status: 529,
                 error: "server_error",
                 api_type: "overloaded_error",
@@ -57,8 +57,10 @@ impl Failure {
                 text: "API Error: Repeated 529 Overloaded errors",
                 ..bad_request
             },
-            Api::Credit => Self { error: "billing_error", text: "Credit balance is too low", ..bad_request },
-            Api::TooLong => Self { terminal_reason: "prompt_too_long", text: "Prompt is too long", ..bad_request },
+            ServiceFailure::Credit => Self { error: "billing_error", text: "Credit balance is too low", ..bad_request },
+            ServiceFailure::TooLong => {
+                Self { terminal_reason: "prompt_too_long", text: "Prompt is too long", ..bad_request }
+            }
         }
     }
 }

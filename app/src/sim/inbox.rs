@@ -16,7 +16,7 @@ const MAX_LINE_BYTES: u64 = 64 << 20;
 const PROMPT_PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
-pub struct Inbox {
+pub struct PlayerInbox {
     contents: Mutex<Contents>,
     changed: Condvar,
     /// The same, for those who wait in a runtime.
@@ -26,7 +26,7 @@ pub struct Inbox {
 #[derive(Debug, Default)]
 struct Contents {
     messages: VecDeque<InboxMessage>,
-    calls: VecDeque<Call>,
+    calls: VecDeque<PlayerCall>,
     /// The answers to requests of ours, by the ids of these.
     answers: BTreeMap<String, Value>,
     ended: bool,
@@ -42,7 +42,7 @@ pub struct InboxMessage {
 
 /// What is attended to in the middle of a turn, too.
 #[derive(Debug)]
-pub enum Call {
+pub enum PlayerCall {
     Interrupt(Interrupt),
     /// Another request, with its id.
     Other {
@@ -61,23 +61,23 @@ pub enum Interrupt {
 
 /// What came first while a request of ours was open.
 #[derive(Debug)]
-pub enum Reply {
+pub enum PlayerReply {
     Answer(Value),
-    Call(Call),
+    Call(PlayerCall),
     End,
 }
 
 /// What came first.
 #[derive(Debug)]
 pub enum Arrived {
-    Call(Call),
+    Call(PlayerCall),
     Message(InboxMessage),
     End,
 }
 
 /// An inbox for standard input, until that ends.
-pub fn listen() -> io::Result<Arc<Inbox>> {
-    let inbox = Arc::<Inbox>::default();
+pub fn listen() -> io::Result<Arc<PlayerInbox>> {
+    let inbox = Arc::<PlayerInbox>::default();
     let filled = Arc::clone(&inbox);
     let read = move || {
         let mut stdin = io::stdin().lock();
@@ -108,7 +108,7 @@ pub fn prompt_on_stdin() -> String {
     }
 }
 
-impl Inbox {
+impl PlayerInbox {
     /// One message, and then the end.
     pub fn of(prompt: String) -> Self {
         let inbox = Self::default();
@@ -138,29 +138,29 @@ impl Inbox {
     }
 
     /// Waits for the answer to a request of ours, for a call, or for the end of the input.
-    pub fn reply_to(&self, request: &str) -> Reply {
+    pub fn reply_to(&self, request: &str) -> PlayerReply {
         let mut contents = self.lock();
         loop {
             if let Some(answer) = contents.answers.remove(request) {
-                return Reply::Answer(answer);
+                return PlayerReply::Answer(answer);
             }
             if let Some(call) = contents.calls.pop_front() {
-                return Reply::Call(call);
+                return PlayerReply::Call(call);
             }
             if contents.ended {
-                return Reply::End;
+                return PlayerReply::End;
             }
             contents = self.changed.wait(contents).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// A call that has come already.
-    pub fn call(&self) -> Option<Call> {
+    pub fn call(&self) -> Option<PlayerCall> {
         self.lock().calls.pop_front()
     }
 
     /// Waits until the time has come, or for a call.
-    pub fn call_before(&self, time: Instant) -> Option<Call> {
+    pub fn call_before(&self, time: Instant) -> Option<PlayerCall> {
         let mut contents = self.lock();
         loop {
             let left = time.saturating_duration_since(Instant::now());
@@ -173,13 +173,13 @@ impl Inbox {
 
     /// Returns when the turn is to end. The call stays in the inbox.
     pub async fn interrupted(&self) {
-        while !self.lock().calls.iter().any(|call| matches!(call, Call::Interrupt(_))) {
+        while !self.lock().calls.iter().any(|call| matches!(call, PlayerCall::Interrupt(_))) {
             self.rung.notified().await;
         }
     }
 
     pub fn interrupt(&self, interrupt: Interrupt) {
-        self.put(|contents| contents.calls.push_back(Call::Interrupt(interrupt)));
+        self.put(|contents| contents.calls.push_back(PlayerCall::Interrupt(interrupt)));
     }
 
     fn take_in(&self, line: &[u8]) {
@@ -202,8 +202,8 @@ impl Inbox {
                 let id = text(&line["request_id"]).unwrap_or_default();
                 let subtype = text(&line["request"]["subtype"]).unwrap_or_default();
                 let call = match subtype.as_str() {
-                    "interrupt" => Call::Interrupt(Interrupt::Request(id)),
-                    _ => Call::Other { id, subtype },
+                    "interrupt" => PlayerCall::Interrupt(Interrupt::Request(id)),
+                    _ => PlayerCall::Other { id, subtype },
                 };
                 self.put(|contents| contents.calls.push_back(call));
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// What an agent of a quest is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PlayedRole {
     pub quest: String,
     pub step: String,
     pub role: String,
@@ -13,7 +13,7 @@ pub struct Part {
     pub number: u32,
 }
 
-impl Part {
+impl PlayedRole {
     /// Reads `QUEST/STEP/ROLE/NUMBER`.
     pub fn read(text: &str) -> Option<Self> {
         let mut words = text.split('/').map(str::to_owned);
@@ -39,7 +39,7 @@ impl Part {
 }
 
 /// The script of a part. `{{quest}}`, `{{step}}` and `{{role}}` in it stand for what they name.
-pub fn script(folder: Option<&Path>, part: &Part) -> Result<String> {
+pub fn script(folder: Option<&Path>, part: &PlayedRole) -> Result<String> {
     let mut found = None;
     for name in folder.iter().flat_map(|folder| part.names().map(|name| folder.join(name))) {
         match std::fs::read_to_string(name) {
@@ -72,8 +72,8 @@ mod tests {
     use super::*;
     use crate::sim::script::Script;
 
-    fn part(role: &str) -> Part {
-        Part { quest: "q".into(), step: "api".into(), role: role.into(), number: 2 }
+    fn part(role: &str) -> PlayedRole {
+        PlayedRole { quest: "q".into(), step: "api".into(), role: role.into(), number: 2 }
     }
 
     #[test]
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn a_part_is_read_as_it_is_written() {
-        assert_eq!(Part::read("q/api/codeweaver/2"), Some(part("codeweaver")));
+        assert_eq!(PlayedRole::read("q/api/codeweaver/2"), Some(part("codeweaver")));
         for text in ["", "q/api/codeweaver", "q/api/codeweaver/x", "q/api/codeweaver/2/3"] {
-            assert_eq!(Part::read(text), None, "{text}");
+            assert_eq!(PlayedRole::read(text), None, "{text}");
         }
     }
 }

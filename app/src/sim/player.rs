@@ -1,12 +1,12 @@
 //! Plays a script: a turn for each message, step by step.
 
-use super::failure::Failure;
-use super::inbox::{Arrived, Call, Inbox, InboxMessage, Interrupt, Reply};
+use super::failure::PlayedFailure;
+use super::inbox::{Arrived, InboxMessage, Interrupt, PlayerCall, PlayerInbox, PlayerReply};
 use super::memory::{Memory, MemoryError};
-use super::script::{Api, CrashSignal, ScriptStep};
+use super::script::{CrashSignal, ScriptStep, ServiceFailure};
 use super::servers::{Called, Servers};
 use super::signals::Ears;
-use super::voice::{Bill, Ending, Voice};
+use super::voice::{Bill, TurnEnding, Voice};
 use crate::clock::{Clock as _, SystemClock};
 use hatchery_core::Usage;
 use hatchery_core::partial::PartialKind;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 pub struct Player {
     pub voice: Voice,
     pub memory: Memory,
-    pub inbox: Arc<Inbox>,
+    pub inbox: Arc<PlayerInbox>,
     pub servers: Servers,
     pub signals: Arc<Ears>,
     /// Echo the messages that were taken in.
@@ -43,7 +43,7 @@ enum Action {
     Step,
     EndOfTurn,
     Interrupted { by: Interrupt, in_a_tool: bool },
-    Failed { api: Api, resets_at_s: Option<i64> },
+    Failed { api: ServiceFailure, resets_at_s: Option<i64> },
     Exit(u8),
 }
 
@@ -79,7 +79,7 @@ impl Player {
         let bill = Bill { turn: turn.used, session: self.memory.total(), rounds: 1 + turn.tools };
         match next {
             Action::Step | Action::EndOfTurn => {
-                self.voice.end_turn(&Ending::Well { text: &turn.text }, &bill);
+                self.voice.end_turn(&TurnEnding::Well { text: &turn.text }, &bill);
                 Ok(None)
             }
             Action::Interrupted { by, in_a_tool } => {
@@ -90,13 +90,13 @@ impl Player {
                 }
                 let code = self.take_note(by);
                 self.voice.broken_off(in_a_tool);
-                self.voice.end_turn(&Ending::Interrupted { in_a_tool }, &bill);
+                self.voice.end_turn(&TurnEnding::Interrupted { in_a_tool }, &bill);
                 Ok(code)
             }
             Action::Failed { api, resets_at_s } => {
-                let failure = Failure::of(api);
+                let failure = PlayedFailure::of(api);
                 self.voice.fail(&failure, resets_at_s);
-                self.voice.end_turn(&Ending::Failed(&failure), &bill);
+                self.voice.end_turn(&TurnEnding::Failed(&failure), &bill);
                 Ok(Some(1))
             }
             Action::Exit(code) => Ok(Some(code)),
@@ -200,7 +200,7 @@ impl Player {
         turn.tools += 1;
         loop {
             match self.inbox.reply_to(&request) {
-                Reply::Answer(answer) => {
+                PlayerReply::Answer(answer) => {
                     if self.replay {
                         self.voice.answer(&request, answer.clone());
                     }
@@ -212,14 +212,14 @@ impl Player {
                     self.voice.tool_result(&id, json!(content), is_error);
                     return Action::Step;
                 }
-                Reply::Call(call) => {
+                PlayerReply::Call(call) => {
                     if let Some(by) = self.attend(call) {
                         self.voice.cancel(&request);
                         self.voice.tool_result(&id, json!("[Request interrupted by user for tool use]"), true);
                         return Action::Interrupted { by, in_a_tool: true };
                     }
                 }
-                Reply::End => return Action::Exit(0),
+                PlayerReply::End => return Action::Exit(0),
             }
         }
     }
@@ -302,11 +302,13 @@ impl Player {
     }
 
     /// Answers at once what is no interrupt. Of those requests, only the greeting is understood.
-    fn attend(&mut self, call: Call) -> Option<Interrupt> {
+    fn attend(&mut self, call: PlayerCall) -> Option<Interrupt> {
         match call {
-            Call::Interrupt(interrupt) => return Some(interrupt),
-            Call::Other { id, subtype } if subtype == "initialize" => self.voice.answer(&id, json!({ "commands": [] })),
-            Call::Other { id, subtype } => {
+            PlayerCall::Interrupt(interrupt) => return Some(interrupt),
+            PlayerCall::Other { id, subtype } if subtype == "initialize" => {
+                self.voice.answer(&id, json!({ "commands": [] }))
+            }
+            PlayerCall::Other { id, subtype } => {
                 self.voice.refuse(&id, &format!("a scripted agent does not know `{subtype}`"))
             }
         }

@@ -78,7 +78,7 @@ pub enum ScriptStep {
     Again,
     /// The service fails, and the process ends with 1.
     Error {
-        api: Api,
+        api: ServiceFailure,
         /// When the limit will be lifted, if it says so.
         resets_in_s: Option<u32>,
     },
@@ -107,7 +107,7 @@ pub struct ScriptedPrice {
 
 /// How the service fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Api {
+pub enum ServiceFailure {
     Unauthorised,
     RateLimited,
     Broken,
@@ -143,7 +143,7 @@ impl ScriptedPrice {
     }
 }
 
-impl<'de> Deserialize<'de> for Api {
+impl<'de> Deserialize<'de> for ServiceFailure {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = Value::deserialize(deserializer)?;
         match word.as_str().map_or_else(|| word.to_string(), str::to_owned).as_str() {

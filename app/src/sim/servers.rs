@@ -1,7 +1,7 @@
 //! The MCP servers of a scripted agent: real children, spoken to over standard input and output. The runtime is here and nowhere
 //! else, and only when there is a server, so that a script without one begins at once.
 
-use super::inbox::Inbox;
+use super::inbox::PlayerInbox;
 use rmcp::RoleClient;
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, CallToolResult, JsonObject};
@@ -19,18 +19,18 @@ const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]
 pub struct Servers {
-    all: Vec<Server>,
+    all: Vec<McpServer>,
     runtime: Option<Runtime>,
 }
 
 #[derive(Debug)]
-struct Server {
+struct McpServer {
     name: String,
-    link: Option<Link>,
+    link: Option<ServerLink>,
 }
 
 #[derive(Debug)]
-struct Link {
+struct ServerLink {
     client: RunningService<RoleClient, ()>,
     /// Ends by itself when its input does, that is, with us.
     _child: Child,
@@ -45,13 +45,13 @@ pub enum Called {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Config {
-    mcp_servers: BTreeMap<String, Entry>,
+struct McpConfig {
+    mcp_servers: BTreeMap<String, ServerEntry>,
 }
 
 /// What we know of a server that is started as a child. One without a command is of another sort, which we cannot reach.
 #[derive(Deserialize)]
-struct Entry {
+struct ServerEntry {
     command: Option<String>,
     #[serde(default)]
     args: Vec<String>,
@@ -76,7 +76,7 @@ impl Servers {
             for (name, linking) in linking {
                 let link = linking.await.map_err(|error| error.to_string()).flatten();
                 let link = link.inspect_err(|error| eprintln!("MCP server {name}: {error}")).ok();
-                all.push(Server { name, link });
+                all.push(McpServer { name, link });
             }
             all
         });
@@ -84,7 +84,7 @@ impl Servers {
     }
 
     pub fn status(&self) -> Vec<(String, &'static str)> {
-        let status = |server: &Server| match &server.link {
+        let status = |server: &McpServer| match &server.link {
             Some(link) if !link.client.is_closed() => "connected",
             Some(_) | None => "failed",
         };
@@ -97,7 +97,7 @@ impl Servers {
     }
 
     /// Calls a tool and waits for the answer, or until the turn is interrupted.
-    pub fn call(&self, server: &str, tool: &str, arguments: JsonObject, inbox: &Inbox) -> Called {
+    pub fn call(&self, server: &str, tool: &str, arguments: JsonObject, inbox: &PlayerInbox) -> Called {
         let link = self.all.iter().find(|it| it.name == server).and_then(|it| it.link.as_ref());
         let (Some(link), Some(runtime)) = (link, &self.runtime) else {
             return refused(format!(
@@ -117,7 +117,7 @@ impl Servers {
     }
 }
 
-async fn link(entry: Entry) -> Result<Link, String> {
+async fn link(entry: ServerEntry) -> Result<ServerLink, String> {
     let command = entry.command.ok_or("only servers with a command can be reached")?;
     let mut child = Command::new(&command)
         .args(entry.args)
@@ -128,14 +128,14 @@ async fn link(entry: Entry) -> Result<Link, String> {
         .map_err(|error| format!("{command} cannot be started: {error}"))?;
     let streams = child.stdout.take().zip(child.stdin.take()).ok_or("it has no streams")?;
     match tokio::time::timeout(HANDSHAKE_PATIENCE, ().serve(streams)).await {
-        Ok(Ok(client)) => Ok(Link { client, _child: child }),
+        Ok(Ok(client)) => Ok(ServerLink { client, _child: child }),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no handshake within {} s", HANDSHAKE_PATIENCE.as_secs())),
     }
 }
 
 /// JSON, or the path of a file of it.
-fn read(config: &str) -> Result<Config, String> {
+fn read(config: &str) -> Result<McpConfig, String> {
     let bad = |error: &dyn std::fmt::Display| format!("Invalid MCP configuration: {config}: {error}");
     let text = match config.trim_start().starts_with('{') {
         true => config.to_owned(),

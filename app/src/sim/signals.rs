@@ -1,7 +1,7 @@
 //! Signals as the real CLI takes them: SIGINT breaks the turn off and ends the process well, SIGTERM and SIGHUP end it with
 //! 128 and their number.
 
-use super::inbox::{Inbox, Interrupt};
+use super::inbox::{Interrupt, PlayerInbox};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -28,7 +28,7 @@ impl Ears {
 }
 
 /// From here on signals are heard, by a thread of their own: the player may be asleep.
-pub fn attend(inbox: &Arc<Inbox>) -> io::Result<Arc<Ears>> {
+pub fn attend(inbox: &Arc<PlayerInbox>) -> io::Result<Arc<Ears>> {
     let ears = Arc::new(Ears::default());
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let (mut int, mut term, mut hup) = {

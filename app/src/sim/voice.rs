@@ -1,7 +1,7 @@
 //! Says things in the stream of the Claude CLI: one JSON object a line, one write a line, so that a reader never waits for a
 //! line that was said, and a kill cuts off no more than the last.
 
-use super::failure::Failure;
+use super::failure::PlayedFailure;
 use super::inbox::InboxMessage;
 use crate::clock;
 use hatchery_core::Usage;
@@ -30,10 +30,10 @@ pub struct Voice {
 
 /// How a turn ends.
 #[derive(Debug)]
-pub enum Ending<'a> {
+pub enum TurnEnding<'a> {
     Well { text: &'a str },
     Interrupted { in_a_tool: bool },
-    Failed(&'a Failure),
+    Failed(&'a PlayedFailure),
 }
 
 /// What a turn has used, what the session has used with it, and in how many rounds.
@@ -167,7 +167,7 @@ impl Voice {
     }
 
     /// The service fails, is asked again, and fails for good.
-    pub fn fail(&mut self, failure: &Failure, resets_at_s: Option<i64>) {
+    pub fn fail(&mut self, failure: &PlayedFailure, resets_at_s: Option<i64>) {
         for attempt in 1..=failure.retries {
             self.say(json!({
                 "type": "system", "subtype": "api_retry", "attempt": attempt, "max_retries": failure.retries,
@@ -195,7 +195,7 @@ impl Voice {
         self.user(json!({ "type": "text", "text": mark }), None);
     }
 
-    pub fn end_turn(&mut self, ending: &Ending<'_>, bill: &Bill) {
+    pub fn end_turn(&mut self, ending: &TurnEnding<'_>, bill: &Bill) {
         let cost = |usage: &Usage| usage.cost.nanodollars as f64 / 1e9;
         let by_model = |usage: &Usage| match *usage == Usage::default() {
             true => json!({}),
@@ -212,15 +212,15 @@ impl Voice {
             "model_usage_since_last_result": by_model(&bill.turn), "result_index": self.results,
         });
         let how = match ending {
-            Ending::Well { text } => json!({
+            TurnEnding::Well { text } => json!({
                 "subtype": "success", "is_error": false, "result": text, "terminal_reason": "completed",
                 "stop_reason": "end_turn",
             }),
-            Ending::Interrupted { in_a_tool } => json!({
+            TurnEnding::Interrupted { in_a_tool } => json!({
                 "subtype": "error_during_execution", "is_error": true, "errors": ["interrupted"], "stop_reason": null,
                 "terminal_reason": if *in_a_tool { "aborted_tools" } else { "aborted_streaming" },
             }),
-            Ending::Failed(failure) => json!({
+            TurnEnding::Failed(failure) => json!({
                 "subtype": "success", "is_error": true, "result": failure.text, "api_error_status": failure.status,
                 "api_error_type": failure.api_type, "terminal_reason": failure.terminal_reason,
                 "stop_reason": "stop_sequence",

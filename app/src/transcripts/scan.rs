@@ -3,7 +3,7 @@
 use super::Summary;
 use crate::spool::Tail;
 use hatchery_core::MessageKind;
-use hatchery_core::transcript::{Part, TranscriptLine, Tree, parse};
+use hatchery_core::transcript::{LinePart, TranscriptLine, Tree, parse};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -36,7 +36,7 @@ pub struct TranscriptMessage {
 
 /// What is known of a file after it was read once.
 #[derive(Debug, Default)]
-pub(super) struct Scanned {
+pub(super) struct TranscriptScan {
     /// The first folder that is named.
     pub folder: Option<String>,
     pub messages: u64,
@@ -62,8 +62,8 @@ struct SeenKnot {
 }
 
 /// Reads a file from end to end.
-pub(super) fn scan(file: &Path) -> io::Result<Scanned> {
-    let mut scanned = Scanned::default();
+pub(super) fn scan(file: &Path) -> io::Result<TranscriptScan> {
+    let mut scanned = TranscriptScan::default();
     let (mut tree, mut seen) = (Tree::default(), Vec::new());
     let mut tail = Tail::open(file, 0)?;
     loop {
@@ -80,7 +80,7 @@ pub(super) fn scan(file: &Path) -> io::Result<Scanned> {
             match parse(&String::from_utf8_lossy(&line.bytes)) {
                 Ok(read) if line.too_long.is_none() => {
                     scanned.folder = scanned.folder.or(read.folder);
-                    if let Part::Knot(knot) = read.part {
+                    if let LinePart::Knot(knot) = read.part {
                         tree.add(&knot);
                         let prompt = knot.said.iter().find(|(kind, _)| *kind == MessageKind::User);
                         let prompt = prompt.map(|(_, content)| first_line(content));
@@ -135,7 +135,7 @@ impl Transcript {
 /// What a line of the Claude CLI says.
 pub(super) fn said(line: &str) -> Option<(String, Vec<(MessageKind, String)>)> {
     match parse(line) {
-        Ok(TranscriptLine { part: Part::Knot(knot), .. }) => Some((knot.uuid, knot.said)),
+        Ok(TranscriptLine { part: LinePart::Knot(knot), .. }) => Some((knot.uuid, knot.said)),
         Ok(_) | Err(_) => None,
     }
 }

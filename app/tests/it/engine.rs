@@ -4,7 +4,7 @@ use crate::support::faulty_store::FaultyStore;
 use crate::support::place::Place;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
-use hatchery::engine::{Engine, Options, SubmitError};
+use hatchery::engine::{Engine, EngineOptions, SubmitError};
 use hatchery::http::ApiError;
 use hatchery_core::agent::Birth;
 use hatchery_core::event::MessageEvent;
@@ -40,7 +40,7 @@ fn faulty_step(world: &mut World, command: &Command, now: Timestamp) -> Result<V
 }
 
 fn start(place: &Place) -> Engine {
-    let options = Options { step: faulty_step, ..Options::default() };
+    let options = EngineOptions { step: faulty_step, ..EngineOptions::default() };
     Engine::start(place.open(), Arc::new(SystemClock), options, runtime().clone()).unwrap()
 }
 
@@ -133,7 +133,7 @@ fn watched(place: &Place, takes: Duration) -> (Engine, Arc<Mutex<Vec<Option<Stri
         std::thread::sleep(takes);
         store.append(batch)
     });
-    let engine = Engine::start(Arc::new(store), Arc::new(SystemClock), Options::default(), runtime().clone());
+    let engine = Engine::start(Arc::new(store), Arc::new(SystemClock), EngineOptions::default(), runtime().clone());
     (engine.unwrap(), threads)
 }
 
@@ -181,8 +181,9 @@ fn many_senders_and_another_writer_share_a_store() {
     const SENDERS: usize = 48;
     const MESSAGES: usize = 12;
     let place = Place::postgres();
-    let engines = [(); 2]
-        .map(|()| Engine::start(place.open(), Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap());
+    let engines = [(); 2].map(|()| {
+        Engine::start(place.open(), Arc::new(SystemClock), EngineOptions::default(), runtime().clone()).unwrap()
+    });
     let root = new_agent_id();
     runtime().block_on(engines[0].handle.submit(Command::FoundRegistry { agent: root, name: None })).unwrap();
     let sender = |number: usize| {
@@ -222,7 +223,8 @@ fn mail_reaches_its_reader_among_many_senders() {
     const READERS: usize = 16;
     const SENDERS: usize = 32;
     let place = Place::postgres();
-    let engine = Engine::start(place.open(), Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap();
+    let engine =
+        Engine::start(place.open(), Arc::new(SystemClock), EngineOptions::default(), runtime().clone()).unwrap();
     let handle = &engine.handle;
     let root = new_agent_id();
     runtime().block_on(handle.submit(Command::FoundRegistry { agent: root, name: None })).unwrap();

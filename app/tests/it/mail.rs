@@ -6,7 +6,7 @@ use crate::support::place::Place;
 use crate::support::postgres::Server;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
-use hatchery::engine::{Engine, Options, SubmitError};
+use hatchery::engine::{Engine, EngineOptions, SubmitError};
 use hatchery_core::event::MailEvent;
 use hatchery_core::{Address, Command, Event, Record, Refusal};
 use rustix::process::Signal;
@@ -340,7 +340,8 @@ mod engine {
         fn new() -> Self {
             let place = Place::sqlite();
             let store = place.open();
-            let engine = Engine::start(store, Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap();
+            let engine =
+                Engine::start(store, Arc::new(SystemClock), EngineOptions::default(), runtime().clone()).unwrap();
             let ann = new_agent_id();
             let found = Command::FoundRegistry { agent: ann, name: None };
             runtime().block_on(engine.handle.submit(found)).unwrap();

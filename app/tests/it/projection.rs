@@ -3,7 +3,7 @@
 use crate::support::place::Place;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
-use hatchery::engine::{Engine, Handle, Options};
+use hatchery::engine::{Engine, EngineOptions, Handle};
 use hatchery::projection::{Projection, Projector, Rendered};
 use hatchery::shared_file::{Durability, FolderLock};
 use hatchery_core::agent::Birth;
@@ -67,7 +67,8 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let place = Place::sqlite();
-        let engine = Engine::start(place.open(), Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap();
+        let engine =
+            Engine::start(place.open(), Arc::new(SystemClock), EngineOptions::default(), runtime().clone()).unwrap();
         let root = new_agent_id();
         let scene = Self { _place: place, folder: TempDir::new().unwrap(), engine, root };
         scene.submit(Command::FoundRegistry { agent: root, name: Some("root".into()) });

@@ -3,7 +3,9 @@
 use crate::support::program::write_program;
 use crate::support::repository::{Checkout, QUEST, read, write};
 use hatchery::project::Project;
-use hatchery::worktree::{Join, Preparation, Repository, RescueName, Why, Worktree, WorktreeError, WorktreeName};
+use hatchery::worktree::{
+    Join, NoWorktrees, Preparation, Repository, RescueName, Worktree, WorktreeError, WorktreeName,
+};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -605,13 +607,13 @@ fn where_there_is_no_use_for_worktrees_it_is_said_why() {
         fs::create_dir_all(folder.join(".hatchery")).unwrap();
         Repository::find(&Project::find(folder).unwrap(), environment.into_iter()).unwrap().map(|_| ()).unwrap_err()
     };
-    assert_eq!(find(folder.path(), checkout.environment()), Why::NoRepository);
-    assert_eq!(find(folder.path(), vec![("PATH".into(), "/nowhere".into())]), Why::NoGit);
+    assert_eq!(find(folder.path(), checkout.environment()), NoWorktrees::NoRepository);
+    assert_eq!(find(folder.path(), vec![("PATH".into(), "/nowhere".into())]), NoWorktrees::NoGit);
     checkout.git_in(folder.path(), &["init", "--quiet"]);
-    assert_eq!(find(folder.path(), checkout.environment()), Why::NoCommit);
-    assert_eq!(find(&checkout.top().join("new"), checkout.environment()), Why::NotCommitted);
+    assert_eq!(find(folder.path(), checkout.environment()), NoWorktrees::NoCommit);
+    assert_eq!(find(&checkout.top().join("new"), checkout.environment()), NoWorktrees::NotCommitted);
     checkout.git_in(folder.path(), &["init", "--quiet", "--bare", "bare"]);
-    assert_eq!(find(&folder.path().join("bare"), checkout.environment()), Why::Bare);
+    assert_eq!(find(&folder.path().join("bare"), checkout.environment()), NoWorktrees::Bare);
 }
 
 /// The life of a step, from its beginning to its end. May be lived again from anywhere.

@@ -1,7 +1,7 @@
 //! Requests for permission, and how they are answered. The answer chooses one of the options that the request offers. So the name of
 //! a request in the log holds the agent's own id and both options, and a daemon that has never seen the request can answer it.
 
-use super::tool_call::{ToolCall, own_tool};
+use super::tool_call::{OpenToolCall, own_tool};
 use crate::json::Fields;
 use crate::json_rpc;
 use crate::permission::{Access, PermissionDecision, PermissionRequest};
@@ -31,7 +31,7 @@ pub(super) fn asked(
     method: &str,
     id: &str,
     params: &Fields,
-    call: Option<&ToolCall>,
+    call: Option<&OpenToolCall>,
     folder: Option<&str>,
 ) -> PermissionRequest {
     let id: Value = serde_json::from_str(id).unwrap_or_default();
@@ -48,13 +48,13 @@ pub(super) fn asked(
         access: if known { call.map(access).unwrap_or_default() } else { Access::NotOffered },
         tool: own_tool(&name).unwrap_or(&name).to_owned(),
         tool_use: params.object("toolCall").and_then(|call| call.text("toolCallId")),
-        input: call.map_or_else(|| "{}".to_owned(), ToolCall::shown_input),
+        input: call.map_or_else(|| "{}".to_owned(), OpenToolCall::shown_input),
         folder: folder.map(str::to_owned),
     }
 }
 
 /// What a call would do. Agents name the fields of an input as they like.
-fn access(call: &ToolCall) -> Access {
+fn access(call: &OpenToolCall) -> Access {
     if own_tool(&call.name).is_some() {
         return Access::OwnTool;
     }

@@ -12,12 +12,12 @@ const MAX_OPEN: usize = 256;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct ToolCalls {
-    open: BTreeMap<String, ToolCall>,
+    open: BTreeMap<String, OpenToolCall>,
 }
 
 /// A call that is not over.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ToolCall {
+pub(super) struct OpenToolCall {
     pub name: String,
     /// `execute`, `edit`, `read` and so on.
     pub kind: Option<String>,
@@ -57,7 +57,7 @@ impl ToolCalls {
         self.begin(&id)
     }
 
-    pub fn of(&self, id: &str) -> Option<&ToolCall> {
+    pub fn of(&self, id: &str) -> Option<&OpenToolCall> {
         self.open.get(id)
     }
 
@@ -96,7 +96,7 @@ impl ToolCalls {
     }
 }
 
-impl ToolCall {
+impl OpenToolCall {
     /// The input. Some agents keep it to themselves, and only give a title.
     pub fn shown_input(&self) -> String {
         let title = || self.title.as_ref().map(|title| json!({ "title": title }).to_string());

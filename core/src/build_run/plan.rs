@@ -3,7 +3,7 @@
 use super::chunk::PAST;
 use super::{BuildError, BuildRun, RunStatus, show_progress};
 use crate::dag;
-use crate::status::{Json, Kind, Object, StatusDocument};
+use crate::status::{Json, JsonKind, Object, StatusDocument};
 use serde_json::json;
 
 /// No plan that a person approves has more.
@@ -38,7 +38,9 @@ pub fn approve(
         }
         chunk.set("id", json!(id).into());
         chunk.set("status", "planned".into());
-        for (list, kind) in [("sections", Kind::Text), ("scenarios", Kind::Text), ("dependsOn", Kind::Number)] {
+        for (list, kind) in
+            [("sections", JsonKind::Text), ("scenarios", JsonKind::Text), ("dependsOn", JsonKind::Number)]
+        {
             let known = list_of(&chunk, list, kind).map_err(|why| bad(format!("`{list}` of chunk {id} {why}")))?;
             chunk.set(list, known);
         }
@@ -47,7 +49,7 @@ pub fn approve(
     check_order(&chunks).map_err(bad)?;
     let mut terms = Object::default();
     terms.set("totalChunks", json!(chunks.len()).into());
-    let priorities = list_of(&given, "priorities", Kind::Text).map_err(|why| bad(format!("`priorities` {why}")))?;
+    let priorities = list_of(&given, "priorities", JsonKind::Text).map_err(|why| bad(format!("`priorities` {why}")))?;
     terms.set("priorities", priorities);
     for field in ["prioritySource", "specVersion"] {
         if let Some(value) = text_of(&given, field).map_err(bad)? {
@@ -74,7 +76,7 @@ pub fn approve(
 }
 
 /// A list of a plan, empty if there is none. Readers take its items as they are, so each has to be of the right kind.
-fn list_of(object: &Object, name: &str, kind: Kind) -> Result<Json, String> {
+fn list_of(object: &Object, name: &str, kind: JsonKind) -> Result<Json, String> {
     let Some(value) = object.get(name) else { return Ok(json!([]).into()) };
     let items = value.list().ok_or_else(|| format!("is {}, not a list", value.kind()))?;
     match items.iter().find(|item| item.kind() != kind) {
@@ -86,7 +88,7 @@ fn list_of(object: &Object, name: &str, kind: Kind) -> Result<Json, String> {
 /// A text of a plan.
 fn text_of(object: &Object, name: &str) -> Result<Option<Json>, String> {
     match object.get(name) {
-        Some(value) if value.kind() != Kind::Text => Err(format!("`{name}` is {}, not a text", value.kind())),
+        Some(value) if value.kind() != JsonKind::Text => Err(format!("`{name}` is {}, not a text", value.kind())),
         value => Ok(value.cloned()),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::{by_status, by_words};
 use crate::json::Fields;
-use crate::output::{ApiError, FailureKind, Output, TurnResult};
+use crate::output::{FailureKind, Output, ServiceError, TurnResult};
 
 /// An `error` notification: a retry, or the reason for which the turn is about to fail.
 pub(super) fn error(params: &Fields) -> Option<Output> {
@@ -10,7 +10,7 @@ pub(super) fn error(params: &Fields) -> Option<Output> {
     let (kind, status) = kind(&error);
     let message = error.text("message").unwrap_or_default();
     if !params.flag("willRetry") {
-        return Some(Output::ApiError(ApiError { kind, status, text: message }));
+        return Some(Output::ApiError(ServiceError { kind, status, text: message }));
     }
     let (attempt, max_attempts) = count(&message);
     let reason = error.text("additionalDetails").or(Some(message));

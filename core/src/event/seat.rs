@@ -1,7 +1,7 @@
 //! What can happen to seats: the nine fixed places for identities, and the conversation with their lead.
 
 use crate::run::RunSpec;
-use crate::seat::{ArtifactMeta, Identity, Listed, Mode, Position, SeatDocument};
+use crate::seat::{ArtifactMeta, Identity, Mode, Position, SeatDocument, SeatListed};
 use crate::{AgentId, EventId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ pub enum SeatEvent {
         /// The lead. None if the daemon reports.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<AgentId>,
-        agents: Vec<Listed>,
+        agents: Vec<SeatListed>,
     },
     /// Sleeping seats are about to be filled again.
     #[serde(rename = "seats_waking")]

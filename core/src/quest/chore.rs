@@ -1,6 +1,6 @@
 //! A ward has a verdict, or a merge is done: what becomes of the step.
 
-use super::{Brief, MAX_MENDINGS, Merge, NextAction, StepContext, StepId, StepProgress, StepState, Verdict, Work};
+use super::{Brief, MAX_MENDINGS, Merge, NextAction, SlotWork, StepContext, StepId, StepProgress, StepState, Verdict};
 use crate::ask::StepTrouble;
 use crate::event::StepEvent;
 use crate::roles::WARD;
@@ -20,7 +20,7 @@ pub(crate) fn warded(
     verdict: &Verdict,
     artifact: &str,
 ) -> Result<Vec<Event>, Refusal> {
-    let (at, last) = at_chore(world, id, step_id, &Work::Ward(number))?;
+    let (at, last) = at_chore(world, id, step_id, &SlotWork::Ward(number))?;
     let (progress, artifact) = (at.progress(), cut(artifact));
     let verdict = match verdict {
         Verdict::Green => Verdict::Green,
@@ -68,7 +68,7 @@ pub(crate) fn merged(
     merge: &Merge,
     left_out: &[String],
 ) -> Result<Vec<Event>, Refusal> {
-    let (at, last) = at_chore(world, id, step_id, &Work::Merge(number))?;
+    let (at, last) = at_chore(world, id, step_id, &SlotWork::Merge(number))?;
     let progress = at.progress();
     let merge = match merge {
         Merge::Merged => Merge::Merged,
@@ -119,7 +119,7 @@ fn at_chore<'a>(
     world: &'a World,
     id: QuestId,
     step_id: &'a StepId,
-    chore: &Work,
+    chore: &SlotWork,
 ) -> Result<(StepContext<'a>, AgentId), Refusal> {
     let at = StepContext::going(world, id, step_id)?;
     let is_at_it = matches!(&at.step.state, StepState::Running(now) if now == chore);

@@ -2,7 +2,7 @@
 //! the events that come next: the next thing follows when those are true.
 
 use super::human::told;
-use super::{Brief, Caller, NextAction, Signal, StepContext, StepProgress, StepState, Work, step_fork, words};
+use super::{Brief, Caller, NextAction, Signal, SlotWork, StepContext, StepProgress, StepState, step_fork, words};
 use super::{MAX_CALLERS, MAX_CONTINUATIONS, MAX_FOLLOW_UPS, MAX_RETURNS};
 use crate::agent::{self, Lifecycle};
 use crate::ask::StepTrouble;
@@ -19,12 +19,12 @@ pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
         return Vec::new();
     };
     let (role, signal, recalled) = match &at.step.state {
-        StepState::Running(Work::Agent { role, signal, recalled, .. }) => (role, signal.as_ref(), *recalled),
+        StepState::Running(SlotWork::Agent { role, signal, recalled, .. }) => (role, signal.as_ref(), *recalled),
         // A person has ended what waited.
         StepState::Parked { role, .. } => (role, None, false),
         StepState::Pending
         | StepState::Queued(_)
-        | StepState::Running(Work::Ward(_) | Work::Merge(_))
+        | StepState::Running(SlotWork::Ward(_) | SlotWork::Merge(_))
         | StepState::Asking(_)
         | StepState::Blocked
         | StepState::Failed { .. }

@@ -1,6 +1,8 @@
 //! The life of a quest as a person decides it: begun, paused, resumed, abandoned, given more to spend.
 
-use super::{GIVEN, NextAction, Quest, QuestSpec, QuestState, Start, Step, StepId, StepState, human, plan, step_fork};
+use super::{
+    GIVEN, NextAction, Quest, QuestSpec, QuestStart, QuestState, Step, StepId, StepState, human, plan, step_fork,
+};
 use crate::event::{QuestEvent, StepEvent};
 use crate::run::{self, Run, StopWhy};
 use crate::usage::Money;
@@ -13,7 +15,7 @@ pub(crate) fn create(
     quest: QuestId,
     quest_spec: &QuestSpec,
     budget: Option<Money>,
-    start: &Start,
+    start: &QuestStart,
 ) -> Result<Vec<Event>, Refusal> {
     if world.quest(quest).is_some() {
         return Err(Refusal::QuestExists(quest));
@@ -22,7 +24,7 @@ pub(crate) fn create(
     if world.root().is_none() {
         return Err(Refusal::NoRoot);
     }
-    let Start { hold, requirements, steps, complete } = start;
+    let QuestStart { hold, requirements, steps, complete } = start;
     if steps.is_empty() && quest_spec.table.paths.plan.is_empty() {
         return Err(Refusal::NoPlan(quest));
     }

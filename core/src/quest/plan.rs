@@ -1,6 +1,6 @@
 //! What a quest is to achieve and by which steps: handed in by agents, checked before it counts.
 
-use super::{Quest, StepState, Work, going};
+use super::{Quest, SlotWork, StepState, going};
 use crate::event::QuestEvent;
 use crate::roles::{self, Phase};
 use crate::{AgentId, Event, QuestId, Refusal, World, dag};
@@ -283,7 +283,7 @@ fn by(world: &World, agent: AgentId, role: impl Fn(&roles::Table) -> &String) ->
     let step = quest
         .step(&assignment.step)
         .ok_or(Refusal::UnknownStep { quest: assignment.quest, step: assignment.step.clone() })?;
-    let works = matches!(&step.state, StepState::Running(Work::Agent { agent: now, .. }) if *now == agent);
+    let works = matches!(&step.state, StepState::Running(SlotWork::Agent { agent: now, .. }) if *now == agent);
     match works {
         true => Ok((assignment.quest, assignment.step.clone())),
         false => Err(Refusal::NotAtWork { agent, step: assignment.step.clone() }),

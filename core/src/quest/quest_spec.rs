@@ -39,7 +39,7 @@ pub struct QuestSpec {
 
 /// What is known of a quest when it begins, and what of it is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Start {
+pub struct QuestStart {
     /// Begin nothing until it is resumed.
     pub hold: bool,
     pub requirements: Option<Requirements>,

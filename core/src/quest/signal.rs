@@ -2,7 +2,7 @@
 //! signal does not end the process: that leaves at the end of its turn, or is stopped when a deadline has passed. What the signal leads to is
 //! decided when the run is over ([`follow`](super::follow)).
 
-use super::{Assignment, StepId, StepState, Work, going};
+use super::{Assignment, SlotWork, StepId, StepState, going};
 use crate::event::StepEvent;
 use crate::roles::SignalKind;
 use crate::run::AttemptId;
@@ -139,7 +139,7 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
     if assignment.step != *step {
         return Err(Refusal::OtherStep { own: assignment.step.clone(), step: step.clone() });
     }
-    let StepState::Running(Work::Agent { agent: now, signal: given, .. }) = &it.state else {
+    let StepState::Running(SlotWork::Agent { agent: now, signal: given, .. }) = &it.state else {
         return Err(Refusal::NotAtWork { agent, step: step.clone() });
     };
     if *now != agent {

@@ -71,7 +71,7 @@ pub enum StepState {
     /// Waits for a slot.
     Queued(NextAction),
     /// Holds a slot.
-    Running(Work),
+    Running(SlotWork),
     /// Waits for an answer, and then does this.
     Asking(NextAction),
     /// Its agent waits for a better moment.
@@ -123,7 +123,7 @@ impl StepStatus {
 
 /// What is done in a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Work {
+pub enum SlotWork {
     Agent {
         agent: AgentId,
         role: String,
@@ -292,10 +292,10 @@ impl Step {
     /// The agent that works on it now.
     pub fn agent(&self) -> Option<AgentId> {
         match self.state {
-            StepState::Running(Work::Agent { agent, .. }) | StepState::Parked { agent, .. } => Some(agent),
+            StepState::Running(SlotWork::Agent { agent, .. }) | StepState::Parked { agent, .. } => Some(agent),
             StepState::Pending
             | StepState::Queued(_)
-            | StepState::Running(Work::Ward(_) | Work::Merge(_))
+            | StepState::Running(SlotWork::Ward(_) | SlotWork::Merge(_))
             | StepState::Asking(_)
             | StepState::Blocked
             | StepState::Failed { .. }
@@ -306,9 +306,9 @@ impl Step {
     /// The ward or the merge that it is at, by its number.
     pub(crate) fn chore(&self) -> Option<(u32, ChoreKind)> {
         match self.state {
-            StepState::Running(Work::Ward(number)) => Some((number, ChoreKind::Ward)),
-            StepState::Running(Work::Merge(number)) => Some((number, ChoreKind::Merge)),
-            StepState::Running(Work::Agent { .. })
+            StepState::Running(SlotWork::Ward(number)) => Some((number, ChoreKind::Ward)),
+            StepState::Running(SlotWork::Merge(number)) => Some((number, ChoreKind::Merge)),
+            StepState::Running(SlotWork::Agent { .. })
             | StepState::Pending
             | StepState::Queued(_)
             | StepState::Asking(_)

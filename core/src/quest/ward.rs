@@ -2,7 +2,8 @@
 //! Steps that are at the ward, queued for it, or stopped by its findings start over with the new ward: the old verdict does not count.
 
 use super::{
-    Brief, MAX_WARD_MS, MIN_WARD_MS, NextAction, Quest, StepContext, StepId, StepProgress, StepState, WardSpec, Work,
+    Brief, MAX_WARD_MS, MIN_WARD_MS, NextAction, Quest, SlotWork, StepContext, StepId, StepProgress, StepState,
+    WardSpec,
 };
 use super::{check_ward, going};
 use crate::event::{QuestEvent, QuestionEvent};
@@ -68,12 +69,12 @@ fn anew(world: &World, id: QuestId, after: &Quest, answered: Option<&StepId>) ->
 /// Whether a step is at the ward, waits for it, or waits to be mended because of it.
 fn is_concerned(state: &StepState) -> bool {
     match state {
-        StepState::Running(Work::Ward(_))
+        StepState::Running(SlotWork::Ward(_))
         | StepState::Queued(NextAction::Ward)
         | StepState::Asking(NextAction::Ward) => true,
         StepState::Queued(next) => mends(next),
         StepState::Pending
-        | StepState::Running(Work::Agent { .. } | Work::Merge(_))
+        | StepState::Running(SlotWork::Agent { .. } | SlotWork::Merge(_))
         | StepState::Asking(_)
         | StepState::Parked { .. }
         | StepState::Blocked

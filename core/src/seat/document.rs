@@ -60,7 +60,7 @@ pub struct Born {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub soul: Option<Arc<str>>,
     #[serde(flatten)]
-    pub fields: Fields,
+    pub fields: SeatFields,
 }
 
 /// What belongs to an identity besides its soul.
@@ -68,7 +68,7 @@ pub struct Born {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatFields))]
 #[serde(rename_all = "camelCase")]
-pub struct Fields {
+pub struct SeatFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,7 @@ impl SeatDocument {
     /// Both documents in one. They are about the same seat.
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
-        let mut souls: BTreeMap<Option<Arc<str>>, Fields> = BTreeMap::new();
+        let mut souls: BTreeMap<Option<Arc<str>>, SeatFields> = BTreeMap::new();
         for Born { soul, fields } in self.births.iter().chain(&other.births) {
             let soul = soul.clone().filter(|soul| !soul.is_empty());
             let known = souls.entry(soul).or_insert_with(|| fields.clone());
@@ -199,11 +199,11 @@ impl SeatDocument {
 impl Born {
     pub fn of(identity: &Identity, created_at: Option<Timestamp>) -> Self {
         let Identity { name, color, color_name, gender, face_variant, soul } = identity.clone();
-        Self { soul, fields: Fields { created_at, name, color, color_name, gender, face_variant } }
+        Self { soul, fields: SeatFields { created_at, name, color, color_name, gender, face_variant } }
     }
 
     pub fn identity(&self) -> Identity {
-        let Fields { name, color, color_name, gender, face_variant, .. } = self.fields.clone();
+        let SeatFields { name, color, color_name, gender, face_variant, .. } = self.fields.clone();
         Identity { name, color, color_name, gender, face_variant, soul: self.soul.clone() }
     }
 
@@ -213,7 +213,7 @@ impl Born {
     }
 }
 
-impl Fields {
+impl SeatFields {
     /// Field by field: a value wins over none, the earlier creation over the later one, and otherwise the greater value, which
     /// means nothing but is the same on every machine.
     #[must_use]
@@ -237,7 +237,7 @@ impl Fields {
 mod tests {
     use super::*;
     use crate::event::{Egg, SeatEvent};
-    use crate::seat::{Listed, ListedStatus, Seats};
+    use crate::seat::{ListedStatus, SeatListed, Seats};
     use crate::{AgentId, EventId};
     use proptest::option;
     use proptest::prelude::*;
@@ -256,7 +256,7 @@ mod tests {
         (soul, moment(), word(), word(), word(), word()).prop_map(
             |(soul, created_at, name, color, color_name, gender)| Born {
                 soul,
-                fields: Fields { created_at, name, color, color_name, gender, face_variant: None },
+                fields: SeatFields { created_at, name, color, color_name, gender, face_variant: None },
             },
         )
     }
@@ -366,7 +366,7 @@ mod tests {
         let identity = Identity { name: Some("Lyra".into()), soul: Some(own_soul(now).into()), ..Identity::default() };
         let registered = SeatEvent::Registered { position, identity };
         let reported = |agents| SeatEvent::Reported { by: None, agents };
-        let listed = Listed { position, name: None, status: ListedStatus::Alive };
+        let listed = SeatListed { position, name: None, status: ListedStatus::Alive };
         let (events, is_killed) = match before {
             Before::Nothing => (vec![], false),
             Before::KilledEgg => (vec![summoned], true),
@@ -451,7 +451,7 @@ mod tests {
         let document = |at, status, soul: Option<&str>| SeatDocument {
             position: Position::LEAD,
             vital: Vital { last_alive_at: Some(Timestamp(at)), status, last_session_id: None },
-            births: vec![Born { soul: soul.map(Arc::from), fields: Fields::default() }],
+            births: vec![Born { soul: soul.map(Arc::from), fields: SeatFields::default() }],
         };
         let merged = document(1, SeatStatus::Alive, Some("mine")).merge(&document(2, SeatStatus::Sleeping, None));
         assert_eq!(merged.vital.status, SeatStatus::Sleeping);

@@ -3,7 +3,7 @@
 //! A marker counts only at the start of a line, outside of code fences and quotes. Its JSON may span several lines, and text may
 //! follow it. A marker that cannot be read is a problem that is reported, never silence.
 
-use super::{FaceVariant, Identity, Listed, ListedStatus, Position};
+use super::{FaceVariant, Identity, ListedStatus, Position, SeatListed};
 use crate::agent::check_name;
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub enum Marker {
         identity: Identity,
     },
     SeatStatus {
-        agents: Vec<Listed>,
+        agents: Vec<SeatListed>,
         /// Whether every entry could be read. The others are problems of their own.
         whole: bool,
     },
@@ -267,7 +267,7 @@ fn status(value: Value) -> Vec<Result<Marker, String>> {
         Ok(given) => given,
         Err(error) => return vec![Err(format!("it is not a report: {error}"))],
     };
-    let listed = |entry: Entry| Listed { position: entry.grid_position, name: entry.name, status: entry.status };
+    let listed = |entry: Entry| SeatListed { position: entry.grid_position, name: entry.name, status: entry.status };
     let (mut agents, mut problems, mut misnamed) = (Vec::new(), Vec::new(), Vec::new());
     for (number, entry) in (1..).zip(given.agents.into_iter().take(MAX_ENTRIES)) {
         match serde_json::from_value(entry) {
@@ -278,7 +278,7 @@ fn status(value: Value) -> Vec<Result<Marker, String>> {
                     Ok(()) => agents.push(entry),
                     Err(refusal) => {
                         misnamed.push(Err(format!("the name in entry {number} of the report is not used: {refusal}")));
-                        agents.push(Listed { name: None, ..entry });
+                        agents.push(SeatListed { name: None, ..entry });
                     }
                 }
             }
@@ -304,7 +304,7 @@ mod tests {
 
     fn alive(positions: &[u64]) -> Marker {
         let listed =
-            |at: &u64| Listed { position: Position::new(*at).unwrap(), name: None, status: ListedStatus::Alive };
+            |at: &u64| SeatListed { position: Position::new(*at).unwrap(), name: None, status: ListedStatus::Alive };
         Marker::SeatStatus { agents: positions.iter().map(listed).collect(), whole: true }
     }
 

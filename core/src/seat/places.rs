@@ -1,7 +1,7 @@
 //! All seats, and how events change them. Only [`Seats::apply`] and [`Seats::take`] change a seat.
 
 use super::{
-    Born, Identity, Input, LeadCall, Listed, Mode, Position, Seat, SeatDocument, SeatState, next, session_uuid,
+    Born, Identity, LeadCall, Mode, Position, Seat, SeatDocument, SeatInput, SeatListed, SeatState, next, session_uuid,
 };
 use crate::event::{SeatEvent, WakeOrder};
 use crate::run::RunSpec;
@@ -224,7 +224,7 @@ impl Seats {
                             seat.state = SeatState::Expired;
                         }
                     });
-                    self.fill(egg.position, egg.agent, ts, Input::Summoned { until: egg.until });
+                    self.fill(egg.position, egg.agent, ts, SeatInput::Summoned { until: egg.until });
                     // The appearance of an expired seat is dropped, because no agent has it. A soul always stays.
                     self.change(egg.position, ts, |seat| {
                         if !seat.has_soul() {
@@ -235,22 +235,22 @@ impl Seats {
                 }
             }
             SeatEvent::Registered { position, identity } => {
-                self.take(*position, ts, Input::Registered);
+                self.take(*position, ts, SeatInput::Registered);
                 self.change(*position, ts, |seat| seat.write(identity));
                 self.alive(*position, ts);
             }
             SeatEvent::Reported { agents, .. } => {
                 for position in Position::free() {
                     let listed = agents.iter().find(|listed| listed.position == position);
-                    let input = listed.map_or(Input::ReportedGone, Listed::input);
+                    let input = listed.map_or(SeatInput::ReportedGone, SeatListed::input);
                     self.take(position, ts, input);
-                    if let Some(name) = listed.and_then(Listed::chosen_name) {
+                    if let Some(name) = listed.and_then(SeatListed::chosen_name) {
                         // A report never replaces a name that was chosen.
                         self.change_known(position, |seat| {
                             seat.identity.name.get_or_insert_with(|| name.to_owned());
                         });
                     }
-                    if input != Input::ReportedGone {
+                    if input != SeatInput::ReportedGone {
                         self.alive(position, ts);
                     }
                 }
@@ -258,8 +258,8 @@ impl Seats {
             SeatEvent::Waking { seats } => {
                 for waking in seats {
                     let input = match waking.has_soul {
-                        true => Input::WakeBegun { until: waking.until },
-                        false => Input::Reborn { until: waking.until },
+                        true => SeatInput::WakeBegun { until: waking.until },
+                        false => SeatInput::Reborn { until: waking.until },
                     };
                     self.fill(waking.position, waking.agent, ts, input);
                     if waking.has_soul && waking.has_transcript {
@@ -274,7 +274,7 @@ impl Seats {
             }
             SeatEvent::Expired { position } | SeatEvent::WakeExpired { position } => {
                 self.orders.remove(position);
-                self.take(*position, ts, Input::TimeUp);
+                self.take(*position, ts, SeatInput::TimeUp);
             }
             SeatEvent::Imported { document } => self.imported(ts, document),
             SeatEvent::ReplyTaken { key, .. } => {
@@ -315,14 +315,14 @@ impl Seats {
         self.orders.clear();
         self.lead_order = None;
         let positions: Vec<Position> = self.places.keys().copied().collect();
-        positions.into_iter().for_each(|position| self.take(position, ts, Input::SessionEnded));
+        positions.into_iter().for_each(|position| self.take(position, ts, SeatInput::SessionEnded));
     }
 
     /// An agent was killed or has expired. Its seat is free for another one, and keeps the identity.
     pub(crate) fn agent_gone(&mut self, ts: Timestamp, agent: AgentId) {
         let Some((position, _)) = self.occupied_by(agent) else { return };
         self.orders.remove(&position);
-        self.take(position, ts, Input::OccupantGone);
+        self.take(position, ts, SeatInput::OccupantGone);
         self.change_known(position, |seat| seat.agent = None);
     }
 
@@ -364,7 +364,7 @@ impl Seats {
     }
 
     /// Changes the state of one seat. A seat that this creates has no agent.
-    fn take(&mut self, position: Position, ts: Timestamp, input: Input) {
+    fn take(&mut self, position: Position, ts: Timestamp, input: SeatInput) {
         let known = self.seat(position);
         let is_known = known.is_some_and(|seat| seat.has_soul() || seat.identity.name.is_some());
         if let Some(state) = next(known.map(|seat| seat.state), input) {
@@ -378,7 +378,7 @@ impl Seats {
         }
     }
 
-    fn fill(&mut self, position: Position, agent: AgentId, ts: Timestamp, input: Input) {
+    fn fill(&mut self, position: Position, agent: AgentId, ts: Timestamp, input: SeatInput) {
         self.take(position, ts, input);
         self.change_known(position, |seat| seat.agent = Some(agent));
         self.agents.insert(agent, position);

@@ -2,7 +2,7 @@
 
 use super::decide::{begin, enter, named, newcomer, register, registered, requested};
 use super::marker::{Marker, MarkerProblem, scan};
-use super::{Listed, ListedStatus, Mode, Position, Seat, SeatRefusal, SeatState, Seats, next};
+use super::{ListedStatus, Mode, Position, Seat, SeatListed, SeatRefusal, SeatState, Seats, next};
 use crate::agent::{self, Lifecycle, living};
 use crate::event::{AgentEvent, SeatEvent, SessionEvent};
 use crate::outcome::Cause;
@@ -92,21 +92,21 @@ fn follow_marker(
 }
 
 /// A report of which a part could not be read says nothing about the seats that it does not list: those that are alive stay so.
-fn completed(seats: &Seats, agents: Vec<Listed>) -> Vec<Listed> {
+fn completed(seats: &Seats, agents: Vec<SeatListed>) -> Vec<SeatListed> {
     let is_listed = |position: Position| agents.iter().any(|listed| listed.position == position);
     let unlisted = seats.iter().filter(|(position, seat)| seat.state == SeatState::Alive && !is_listed(*position));
-    let stays = |(position, seat): (Position, &Seat)| Listed {
+    let stays = |(position, seat): (Position, &Seat)| SeatListed {
         position,
         name: seat.identity.name.clone(),
         status: ListedStatus::Alive,
     };
-    let unlisted: Vec<Listed> = unlisted.map(stays).collect();
+    let unlisted: Vec<SeatListed> = unlisted.map(stays).collect();
     agents.into_iter().chain(unlisted).collect()
 }
 
 /// The lead's report, and what it means for the agents of the registry: one that hatches gets the name that it is listed with, and
 /// a listed seat without an agent here gets an agent.
-fn reported(world: &World, lead: AgentId, agents: Vec<Listed>, now: Timestamp) -> Vec<Event> {
+fn reported(world: &World, lead: AgentId, agents: Vec<SeatListed>, now: Timestamp) -> Vec<Event> {
     let seats = world.seats();
     let mut follows = Vec::new();
     for position in Position::free() {
@@ -174,7 +174,7 @@ pub(crate) fn follow(world: &World) -> Vec<Event> {
     }
     let listed = |(position, seat): (Position, &Seat)| {
         let name = seat.identity.name.clone();
-        lives(position, seat).then_some(Listed { position, name, status: ListedStatus::Alive })
+        lives(position, seat).then_some(SeatListed { position, name, status: ListedStatus::Alive })
     };
     let agents = seats.iter().filter_map(listed).collect();
     vec![Event::Seat(SeatEvent::Reported { by: None, agents })]
@@ -211,7 +211,7 @@ pub(crate) fn restate(world: &World) -> Result<Vec<Event>, Refusal> {
     let seats = world.seats();
     seats.session().ok_or(SeatRefusal::NoSession)?;
     let alive = seats.iter().filter(|(_, seat)| seat.state == SeatState::Alive);
-    let listed = |(position, seat): (Position, &Seat)| Listed {
+    let listed = |(position, seat): (Position, &Seat)| SeatListed {
         position,
         name: seat.identity.name.clone(),
         status: ListedStatus::Alive,

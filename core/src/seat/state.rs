@@ -18,7 +18,7 @@ pub enum SeatState {
 
 /// What can happen to one seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum SeatInput {
     Summoned {
         until: Timestamp,
     },
@@ -66,34 +66,36 @@ impl SeatState {
 }
 
 /// The state after an input. Every pair is named, so that a new state or input must be thought through.
-pub fn next(state: Option<SeatState>, input: Input) -> Option<SeatState> {
+pub fn next(state: Option<SeatState>, input: SeatInput) -> Option<SeatState> {
     use SeatState::{Alive, Expired, Hatching, Sleeping};
     match (state, input) {
         // The birth path. A summon never disturbs an identity, and a name that arrives wins whenever it arrives.
-        (None | Some(Expired), Input::Summoned { until }) => Some(Hatching { until }),
-        (Some(Hatching { .. } | Alive | Sleeping { .. }), Input::Summoned { .. }) => state,
-        (_, Input::Registered) => Some(Alive),
+        (None | Some(Expired), SeatInput::Summoned { until }) => Some(Hatching { until }),
+        (Some(Hatching { .. } | Alive | Sleeping { .. }), SeatInput::Summoned { .. }) => state,
+        (_, SeatInput::Registered) => Some(Alive),
         // Eggs stay eggs when a report arrives in the middle of a summon: it cannot know them yet.
-        (Some(Hatching { .. }), Input::ReportedAlive | Input::ReportedGone) => state,
+        (Some(Hatching { .. }), SeatInput::ReportedAlive | SeatInput::ReportedGone) => state,
         // With a name it is no longer an egg, also if the name comes late.
-        (_, Input::ReportedByName) => Some(Alive),
-        (None | Some(Alive | Sleeping { .. }), Input::ReportedAlive) => Some(Alive),
-        (Some(Expired), Input::ReportedAlive) => Some(Expired),
-        (Some(Alive), Input::ReportedGone) => Some(SeatState::ASLEEP),
+        (_, SeatInput::ReportedByName) => Some(Alive),
+        (None | Some(Alive | Sleeping { .. }), SeatInput::ReportedAlive) => Some(Alive),
+        (Some(Expired), SeatInput::ReportedAlive) => Some(Expired),
+        (Some(Alive), SeatInput::ReportedGone) => Some(SeatState::ASLEEP),
         // A report about others does not end an attempt to wake this seat.
-        (None | Some(Sleeping { .. } | Expired), Input::ReportedGone) => state,
+        (None | Some(Sleeping { .. } | Expired), SeatInput::ReportedGone) => state,
         // The waking path.
-        (Some(Sleeping { .. }), Input::WakeBegun { until }) => Some(Sleeping { waking: Some(until) }),
-        (Some(Sleeping { .. }), Input::Reborn { until }) => Some(Hatching { until }),
-        (None | Some(Hatching { .. } | Alive | Expired), Input::WakeBegun { .. } | Input::Reborn { .. }) => state,
+        (Some(Sleeping { .. }), SeatInput::WakeBegun { until }) => Some(Sleeping { waking: Some(until) }),
+        (Some(Sleeping { .. }), SeatInput::Reborn { until }) => Some(Hatching { until }),
+        (None | Some(Hatching { .. } | Alive | Expired), SeatInput::WakeBegun { .. } | SeatInput::Reborn { .. }) => {
+            state
+        }
         // Ends.
-        (Some(Alive | Sleeping { .. }), Input::SessionEnded) => Some(SeatState::ASLEEP),
-        (None | Some(Hatching { .. } | Expired), Input::SessionEnded) => state,
-        (Some(Hatching { .. }), Input::TimeUp | Input::OccupantGone) => Some(Expired),
-        (Some(Sleeping { .. }), Input::TimeUp | Input::OccupantGone) => Some(SeatState::ASLEEP),
-        (Some(Alive), Input::TimeUp) => Some(Alive),
-        (Some(Alive), Input::OccupantGone) => Some(SeatState::ASLEEP),
-        (None | Some(Expired), Input::TimeUp | Input::OccupantGone) => state,
+        (Some(Alive | Sleeping { .. }), SeatInput::SessionEnded) => Some(SeatState::ASLEEP),
+        (None | Some(Hatching { .. } | Expired), SeatInput::SessionEnded) => state,
+        (Some(Hatching { .. }), SeatInput::TimeUp | SeatInput::OccupantGone) => Some(Expired),
+        (Some(Sleeping { .. }), SeatInput::TimeUp | SeatInput::OccupantGone) => Some(SeatState::ASLEEP),
+        (Some(Alive), SeatInput::TimeUp) => Some(Alive),
+        (Some(Alive), SeatInput::OccupantGone) => Some(SeatState::ASLEEP),
+        (None | Some(Expired), SeatInput::TimeUp | SeatInput::OccupantGone) => state,
     }
 }
 
@@ -135,17 +137,17 @@ mod tests {
     const RISING: SeatState = Sleeping { waking: Some(T) };
     const ASLEEP: SeatState = SeatState::ASLEEP;
 
-    const INPUTS: [Input; 10] = [
-        Input::Summoned { until: U },
-        Input::Registered,
-        Input::ReportedAlive,
-        Input::ReportedByName,
-        Input::ReportedGone,
-        Input::WakeBegun { until: U },
-        Input::Reborn { until: U },
-        Input::SessionEnded,
-        Input::TimeUp,
-        Input::OccupantGone,
+    const INPUTS: [SeatInput; 10] = [
+        SeatInput::Summoned { until: U },
+        SeatInput::Registered,
+        SeatInput::ReportedAlive,
+        SeatInput::ReportedByName,
+        SeatInput::ReportedGone,
+        SeatInput::WakeBegun { until: U },
+        SeatInput::Reborn { until: U },
+        SeatInput::SessionEnded,
+        SeatInput::TimeUp,
+        SeatInput::OccupantGone,
     ];
 
     /// One row for each state, one column for each input, in the order of `INPUTS`.
@@ -174,41 +176,41 @@ mod tests {
     }
 
     /// The rules of the requirement, as its own event handler has them: the status of a document after an event.
-    fn original(state: Option<SeatState>, input: Input) -> Option<SeatState> {
+    fn original(state: Option<SeatState>, input: SeatInput) -> Option<SeatState> {
         match (state, input) {
-            (_, Input::Summoned { until }) => Some(Hatching { until }),
-            (_, Input::Registered) => Some(Alive),
+            (_, SeatInput::Summoned { until }) => Some(Hatching { until }),
+            (_, SeatInput::Registered) => Some(Alive),
             (Some(Expired), _) => Some(Expired),
             (None, _) => None,
-            (Some(_), Input::ReportedAlive | Input::ReportedByName) => Some(Alive),
-            (Some(_), Input::ReportedGone) => Some(ASLEEP),
-            (Some(Alive), Input::SessionEnded) => Some(ASLEEP),
-            (Some(Hatching { .. }), Input::TimeUp) => Some(Expired),
+            (Some(_), SeatInput::ReportedAlive | SeatInput::ReportedByName) => Some(Alive),
+            (Some(_), SeatInput::ReportedGone) => Some(ASLEEP),
+            (Some(Alive), SeatInput::SessionEnded) => Some(ASLEEP),
+            (Some(Hatching { .. }), SeatInput::TimeUp) => Some(Expired),
             (Some(state), _) => Some(state),
         }
     }
 
     /// Where the table deviates from the requirement's own code, and why.
-    const DEVIATIONS: &[(&str, Option<SeatState>, Input)] = &[
-        ("a summon never erases an identity", Some(Alive), Input::Summoned { until: U }),
-        ("a summon never erases an identity", Some(ASLEEP), Input::Summoned { until: U }),
-        ("a summon never erases an identity", Some(RISING), Input::Summoned { until: U }),
-        ("a second summon gives an egg no more time", Some(EGG), Input::Summoned { until: U }),
-        ("a listed seat without a document is created", None, Input::ReportedAlive),
-        ("a listed seat without a document is created", None, Input::ReportedByName),
-        ("a name brings an expired seat back", Some(Expired), Input::ReportedByName),
-        ("eggs stay eggs when a report arrives", Some(EGG), Input::ReportedAlive),
-        ("eggs stay eggs when a report arrives", Some(EGG), Input::ReportedGone),
-        ("a report about others does not end a wake", Some(RISING), Input::ReportedGone),
-        ("a wake is recorded, and not only in a tab", Some(ASLEEP), Input::WakeBegun { until: U }),
-        ("a wake is recorded, and not only in a tab", Some(RISING), Input::WakeBegun { until: U }),
-        ("without a soul it is a birth again", Some(ASLEEP), Input::Reborn { until: U }),
-        ("without a soul it is a birth again", Some(RISING), Input::Reborn { until: U }),
-        ("a wake ends with its session", Some(RISING), Input::SessionEnded),
-        ("a wake that fails can be repeated", Some(RISING), Input::TimeUp),
-        ("a killed agent leaves its seat", Some(EGG), Input::OccupantGone),
-        ("a killed agent leaves its seat", Some(Alive), Input::OccupantGone),
-        ("a killed agent leaves its seat", Some(RISING), Input::OccupantGone),
+    const DEVIATIONS: &[(&str, Option<SeatState>, SeatInput)] = &[
+        ("a summon never erases an identity", Some(Alive), SeatInput::Summoned { until: U }),
+        ("a summon never erases an identity", Some(ASLEEP), SeatInput::Summoned { until: U }),
+        ("a summon never erases an identity", Some(RISING), SeatInput::Summoned { until: U }),
+        ("a second summon gives an egg no more time", Some(EGG), SeatInput::Summoned { until: U }),
+        ("a listed seat without a document is created", None, SeatInput::ReportedAlive),
+        ("a listed seat without a document is created", None, SeatInput::ReportedByName),
+        ("a name brings an expired seat back", Some(Expired), SeatInput::ReportedByName),
+        ("eggs stay eggs when a report arrives", Some(EGG), SeatInput::ReportedAlive),
+        ("eggs stay eggs when a report arrives", Some(EGG), SeatInput::ReportedGone),
+        ("a report about others does not end a wake", Some(RISING), SeatInput::ReportedGone),
+        ("a wake is recorded, and not only in a tab", Some(ASLEEP), SeatInput::WakeBegun { until: U }),
+        ("a wake is recorded, and not only in a tab", Some(RISING), SeatInput::WakeBegun { until: U }),
+        ("without a soul it is a birth again", Some(ASLEEP), SeatInput::Reborn { until: U }),
+        ("without a soul it is a birth again", Some(RISING), SeatInput::Reborn { until: U }),
+        ("a wake ends with its session", Some(RISING), SeatInput::SessionEnded),
+        ("a wake that fails can be repeated", Some(RISING), SeatInput::TimeUp),
+        ("a killed agent leaves its seat", Some(EGG), SeatInput::OccupantGone),
+        ("a killed agent leaves its seat", Some(Alive), SeatInput::OccupantGone),
+        ("a killed agent leaves its seat", Some(RISING), SeatInput::OccupantGone),
     ];
 
     #[test]
@@ -221,7 +223,7 @@ mod tests {
         }
     }
 
-    fn input() -> impl Strategy<Value = Input> {
+    fn input() -> impl Strategy<Value = SeatInput> {
         proptest::sample::select(&INPUTS[..])
     }
 
@@ -253,7 +255,7 @@ mod tests {
             for (seat, input) in happened {
                 seats[seat] = next(seats[seat], input);
             }
-            let later = seats.into_iter().filter_map(|state| next(state, Input::TimeUp));
+            let later = seats.into_iter().filter_map(|state| next(state, SeatInput::TimeUp));
             prop_assert_ne!(button(later), Button::Waking);
         }
     }

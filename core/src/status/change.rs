@@ -5,9 +5,9 @@ use super::kept::BUILD_EVENTS;
 use super::{Edit, EditError, Json, Path, StatusDocument};
 use crate::build_event::{self, BuildEvent, EventError, MAX_EVENTS_IN_DOCUMENT};
 use crate::build_run::{self, BuildError, ChunkId, Move, ResumeTerms};
-use crate::idea_inbox::{IdeaInbox, IdeaType, InboxError, Item, ItemStatus};
+use crate::idea_inbox::{Idea, IdeaInbox, IdeaType, InboxError, ItemStatus};
 use crate::refusal::RefusalKind;
-use crate::workflow::{self, Choice, Missing};
+use crate::workflow::{self, Missing, MissingStepChoice};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub enum StatusChange {
         step: String,
         /// What to do if another step must come first.
         #[serde(default)]
-        choose: Option<Choice>,
+        choose: Option<MissingStepChoice>,
     },
     /// Records a step as completed.
     FinishStep {
@@ -87,7 +87,7 @@ pub enum StatusChange {
         summary: Option<String>,
         /// What to do if the step has not begun and another step must come first.
         #[serde(default)]
-        choose: Option<Choice>,
+        choose: Option<MissingStepChoice>,
     },
     /// Records a build event. One with an id that is known already counts once.
     RecordEvent {
@@ -145,7 +145,7 @@ pub enum StatusChange {
         /// What is done with other completed chunks whose sections have changed since they were built. Without it, such a build run is not
         /// resumed, and the refusal names these chunks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        changed: Option<build_run::Changed>,
+        changed: Option<build_run::ChangedChunks>,
         /// Fingerprints of the sections of the spec as it is now, by `#alias`. The daemon reads them from the spec if they are missing.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         fingerprints: BTreeMap<String, String>,
@@ -379,7 +379,7 @@ impl StatusChange {
 
 impl IdeaChange {
     /// Changes the inbox, and gives the item that was changed or removed.
-    pub fn apply(&self, inbox: &mut IdeaInbox, now: &str) -> Result<Item, StatusRefusal> {
+    pub fn apply(&self, inbox: &mut IdeaInbox, now: &str) -> Result<Idea, StatusRefusal> {
         Ok(match self {
             Self::Add { id, kind, content } => {
                 let kind = IdeaType::parse(kind)?;
@@ -401,9 +401,9 @@ impl IdeaChange {
 }
 
 /// The name of a step, unless it is one of the table in another spelling. A caller that skips missing steps may use any name.
-fn spelt(step: &str, choose: Option<Choice>) -> Result<&str, StatusRefusal> {
+fn spelt(step: &str, choose: Option<MissingStepChoice>) -> Result<&str, StatusRefusal> {
     let step = within("step", step, MAX_NAME_BYTES)?;
-    match workflow::misspelt(step).filter(|_| choose != Some(Choice::Skip)) {
+    match workflow::misspelt(step).filter(|_| choose != Some(MissingStepChoice::Skip)) {
         Some((meant, known)) => Err(StatusRefusal::Misspelt { step: step.to_owned(), meant, known: known.join(", ") }),
         None => Ok(step),
     }

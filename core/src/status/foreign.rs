@@ -14,7 +14,7 @@ use super::{Edit, EditError, Json, Object, Path, StatusDocument};
 use crate::build_event::{self, MAX_EVENTS_IN_DOCUMENT};
 use crate::build_run::{BuildRun, RunStatus};
 use crate::event::FieldEdit;
-use crate::idea_inbox::{IdeaInbox, Item};
+use crate::idea_inbox::{Idea, IdeaInbox};
 use crate::{Timestamp, World};
 use std::collections::VecDeque;
 
@@ -65,11 +65,11 @@ pub fn restore(document: &mut StatusDocument, kept: &StatusDocument) -> bool {
 #[derive(Clone, Debug)]
 pub struct Written<T> {
     /// The newest last.
-    versions: VecDeque<Version<T>>,
+    versions: VecDeque<FileVersion<T>>,
 }
 
 #[derive(Clone, Debug)]
-struct Version<T> {
+struct FileVersion<T> {
     content: T,
     bytes: usize,
     /// The `lastUpdated` of the files that had this content, the newest last.
@@ -120,7 +120,7 @@ impl<T: Clone + Default + PartialEq> Written<T> {
             if let Some(last) = self.versions.back_mut() {
                 last.replaced = Some(now);
             }
-            self.versions.push_back(Version { content, bytes, stamps: VecDeque::new(), replaced: None });
+            self.versions.push_back(FileVersion { content, bytes, stamps: VecDeque::new(), replaced: None });
         }
         if let (Some(stamp), Some(newest)) = (stamp, self.versions.back_mut()) {
             newest.stamps.push_back(stamp);
@@ -128,7 +128,8 @@ impl<T: Clone + Default + PartialEq> Written<T> {
                 newest.stamps.pop_front();
             }
         }
-        let is_old = |version: &Version<T>| version.replaced.is_some_and(|at| now.0.saturating_sub(at.0) > RECENT_MS);
+        let is_old =
+            |version: &FileVersion<T>| version.replaced.is_some_and(|at| now.0.saturating_sub(at.0) > RECENT_MS);
         let mut bytes: usize = self.versions.iter().map(|version| version.bytes).sum();
         while self.versions.len() > 1
             && (self.versions.len() > MAX_VERSIONS
@@ -141,7 +142,7 @@ impl<T: Clone + Default + PartialEq> Written<T> {
 
     /// The most similar version, and whether it is the newest. Of several the newest is taken.
     fn nearest<'a>(
-        among: impl DoubleEndedIterator<Item = (usize, &'a Version<T>)>,
+        among: impl DoubleEndedIterator<Item = (usize, &'a FileVersion<T>)>,
         distance: impl Fn(&T) -> usize,
     ) -> Option<(usize, &'a T)>
     where
@@ -290,7 +291,7 @@ impl Written<IdeaInbox> {
     /// Notes that edits of another program were taken.
     pub fn took(&mut self, edits: &InboxEdits, shown: &IdeaInbox) {
         let named: Vec<&String> = edits.kept.iter().map(|(id, _)| id).chain(&edits.dismissed).collect();
-        let now: Vec<Item> = shown.items().into_iter().filter(|item| named.contains(&&item.id)).collect();
+        let now: Vec<Idea> = shown.items().into_iter().filter(|item| named.contains(&&item.id)).collect();
         for version in &mut self.versions {
             let others = version.content.items().into_iter().filter(|item| !named.contains(&&item.id));
             version.content = IdeaInbox::of(now.iter().cloned().chain(others).map(|item| item.body).collect());
@@ -300,7 +301,7 @@ impl Written<IdeaInbox> {
     /// What was changed in the file.
     pub fn edits(&self, shown: &IdeaInbox, found: &IdeaInbox, writer: Writer) -> InboxEdits {
         let after = found.items();
-        let same = |one: &Item, other: &Item| one.id == other.id && one.body == other.body;
+        let same = |one: &Idea, other: &Idea| one.id == other.id && one.body == other.body;
         let distance = |version: &IdeaInbox| {
             let before = version.items();
             let gone = before.iter().filter(|item| !after.iter().any(|found| found.id == item.id)).count();
@@ -315,7 +316,7 @@ impl Written<IdeaInbox> {
         };
         let is_newest = read.is_some_and(|(at, _)| at + 1 == self.versions.len());
         let before = read.map_or_else(|| shown.items(), |(_, base)| base.items());
-        let known = |item: &Item| before.iter().find(|known| known.id == item.id);
+        let known = |item: &Idea| before.iter().find(|known| known.id == item.id);
         let kept = after.iter().rev().filter(|item| known(item).is_none_or(|known| known.body != item.body));
         // Ideas survive everything: one is removed only by a program that evidently knew the newest inbox.
         let agrees = || {
@@ -340,7 +341,7 @@ impl InboxEdits {
     /// What the file should hold: the ideas of the log, and what another program wrote that the log cannot take.
     pub fn settled(found: &IdeaInbox, shown: &IdeaInbox) -> IdeaInbox {
         let known = shown.items();
-        let is_left = |item: &Item| {
+        let is_left = |item: &Idea| {
             item.body.text().len() > MAX_KEPT_VALUE_BYTES && !known.iter().any(|known| known.id == item.id)
         };
         let left: Vec<Json> = found.items().into_iter().filter(is_left).map(|item| item.body).collect();

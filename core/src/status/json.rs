@@ -17,7 +17,7 @@ pub struct Json(Box<RawValue>);
 
 /// What sort of value it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonKind {
     Null,
     Boolean,
     Number,
@@ -44,19 +44,19 @@ impl Json {
         self.0.get()
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> JsonKind {
         match self.text().as_bytes().first() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::List,
-            Some(b'"') => Kind::Text,
-            Some(b't' | b'f') => Kind::Boolean,
-            Some(b'n') | None => Kind::Null,
-            Some(_) => Kind::Number,
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::List,
+            Some(b'"') => JsonKind::Text,
+            Some(b't' | b'f') => JsonKind::Boolean,
+            Some(b'n') | None => JsonKind::Null,
+            Some(_) => JsonKind::Number,
         }
     }
 
     pub fn is_null(&self) -> bool {
-        self.kind() == Kind::Null
+        self.kind() == JsonKind::Null
     }
 
     /// The value decoded, or nothing if it is nested too deeply for that.
@@ -70,11 +70,11 @@ impl Json {
     }
 
     pub fn object(&self) -> Option<Object> {
-        if self.kind() == Kind::Object { serde_json::from_str(self.text()).ok() } else { None }
+        if self.kind() == JsonKind::Object { serde_json::from_str(self.text()).ok() } else { None }
     }
 
     pub fn list(&self) -> Option<Vec<Self>> {
-        if self.kind() != Kind::List {
+        if self.kind() != JsonKind::List {
             return None;
         }
         let items: Vec<Box<RawValue>> = serde_json::from_str(self.text()).ok()?;
@@ -166,7 +166,7 @@ impl PartialEq for Json {
 
 impl Eq for Json {}
 
-impl fmt::Display for Kind {
+impl fmt::Display for JsonKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Null => "null",

@@ -6,10 +6,10 @@
 use super::foreign::InboxEdits;
 use super::merge::difference;
 use super::quest_view::QuestView;
-use super::{Edit, EditError, IdeaChange, Json, Kind, Object, Path, StatusChange, StatusDocument, StatusRefusal};
+use super::{Edit, EditError, IdeaChange, Json, JsonKind, Object, Path, StatusChange, StatusDocument, StatusRefusal};
 use crate::build_event::{BuildEvent, MAX_EVENTS_IN_DOCUMENT, has_id, id_of, is_copy};
 use crate::event::{FieldEdit, StatusEvent, StatusSource};
-use crate::idea_inbox::{IdeaInbox, InboxError, Item, MAX_ITEMS};
+use crate::idea_inbox::{Idea, IdeaInbox, InboxError, MAX_ITEMS};
 use crate::{Event, Refusal, Timestamp, World};
 use imbl::{OrdMap, Vector};
 use serde::{Deserialize, Serialize};
@@ -173,7 +173,7 @@ impl KeptStatus {
         match part.field(name) {
             None if name == BUILD_EVENTS => self.build_events.clear(),
             None => drop(self.fields.remove(name.as_str())),
-            Some(value) if name == BUILD_EVENTS && value.kind() == Kind::List => {
+            Some(value) if name == BUILD_EVENTS && value.kind() == JsonKind::List => {
                 let items = value.list().unwrap_or_default();
                 let surplus = items.len().saturating_sub(MAX_EVENTS_IN_DOCUMENT);
                 self.build_events = items[surplus..].iter().map(|item| Arc::from(item.text())).collect();
@@ -329,7 +329,7 @@ pub(crate) fn change_ideas(world: &World, change: &IdeaChange, now: Timestamp) -
     if inbox == before {
         return Ok(Vec::new());
     }
-    let (from, Item { id: idea, body, .. }) = (StatusSource::Request, item);
+    let (from, Idea { id: idea, body, .. }) = (StatusSource::Request, item);
     Ok(vec![Event::Status(match change {
         IdeaChange::Dismiss { .. } => StatusEvent::IdeaDismissed { from, idea },
         IdeaChange::Add { .. } | IdeaChange::Take { .. } | IdeaChange::Finish { .. } => {

@@ -1,7 +1,7 @@
 //! Two changed copies of one document become one, field by field, and two documents are compared field by field.
 
 use super::path::MAX_PATH_SEGMENTS;
-use super::{Edit, Json, Kind, Object, Path, StatusDocument};
+use super::{Edit, Json, JsonKind, Object, Path, StatusDocument};
 
 /// Merges two copies that were both made from `base`. A field that one side has changed is taken from that side. Where both have
 /// changed it, objects are merged further, lists that have both grown keep what each side appended, and otherwise `ours` is taken.
@@ -40,12 +40,12 @@ fn merge_values(base: Option<Json>, ours: Option<Json>, theirs: Option<Json>, le
     }
     let (Some(mine), Some(others)) = (&ours, &theirs) else { return ours };
     match (mine.kind(), others.kind()) {
-        (Kind::Object, Kind::Object) if levels > 0 => {
+        (JsonKind::Object, JsonKind::Object) if levels > 0 => {
             let (Some(mine), Some(others)) = (mine.object(), others.object()) else { return ours };
             let base = base.and_then(|base| base.object());
             Some(merge_objects(base.as_ref(), &mine, &others, levels).to_json())
         }
-        (Kind::List, Kind::List) => {
+        (JsonKind::List, JsonKind::List) => {
             let (Some(mine), Some(others)) = (mine.list(), others.list()) else { return ours };
             let base = base.and_then(|base| base.list()).unwrap_or_default();
             merge_lists(&base, &mine, others).or(ours)

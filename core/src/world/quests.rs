@@ -8,8 +8,8 @@ mod steps;
 use super::{Due, Impossible, World, set_member};
 use crate::event::QuestEvent;
 use crate::quest::{
-    Chore, GIVEN, Quest, QuestSpec, QuestState, Requirements, Step, StepId, StepPlan, StepProgress, StepState,
-    WardSpec, Work, phase,
+    Chore, GIVEN, Quest, QuestSpec, QuestState, Requirements, SlotWork, Step, StepId, StepPlan, StepProgress,
+    StepState, WardSpec, phase,
 };
 use crate::recent_list::RecentList;
 use crate::roles::Phase;
@@ -103,7 +103,7 @@ impl World {
             }
             quest.state = state;
             for step in quest.working.clone() {
-                if let Some(StepState::Running(Work::Agent { recalled, .. })) =
+                if let Some(StepState::Running(SlotWork::Agent { recalled, .. })) =
                     quest.step_mut(&step).map(|step| &mut step.state)
                 {
                     *recalled |= state == QuestState::Paused;

@@ -6,8 +6,8 @@ use hatchery_core::ask::StepTrouble;
 use hatchery_core::event::{QuestEvent, StepEvent};
 use hatchery_core::quest::{
     Assignment, Brief, Caller, Chore, ChoreKind, GivenSignal, Isolation, Merge, NextAction, Note, NoteKind, Observable,
-    Quest, QuestContext, QuestSpec, QuestState, QueuePosition, RefusedSignal, Requirements, Signal, Step, StepAgent,
-    StepFork, StepForkState, StepId, StepPlan, StepProgress, StepState, Verdict, WardRun, WardSpec, Work,
+    Quest, QuestContext, QuestSpec, QuestState, QueuePosition, RefusedSignal, Requirements, Signal, SlotWork, Step,
+    StepAgent, StepFork, StepForkState, StepId, StepPlan, StepProgress, StepState, Verdict, WardRun, WardSpec,
 };
 use hatchery_core::roles::{Paths, Phase, Role, SignalKind, Table};
 use hatchery_core::{Event, QuestId};
@@ -304,9 +304,9 @@ fn merge() -> impl Strategy<Value = Merge> {
 fn state() -> impl Strategy<Value = StepState> {
     let work = prop_oneof![
         (agent(), text(), option::of(signal()), any::<bool>())
-            .prop_map(|(agent, role, signal, recalled)| Work::Agent { agent, role, signal, recalled }),
-        any::<u32>().prop_map(Work::Ward),
-        any::<u32>().prop_map(Work::Merge),
+            .prop_map(|(agent, role, signal, recalled)| SlotWork::Agent { agent, role, signal, recalled }),
+        any::<u32>().prop_map(SlotWork::Ward),
+        any::<u32>().prop_map(SlotWork::Merge),
     ];
     prop_oneof![
         Just(StepState::Pending),

@@ -6,7 +6,7 @@ use hatchery_core::event::Refused;
 use hatchery_core::event::{AgentEvent, BudgetEvent, PermissionEvent, QuestionEvent, RunEvent};
 use hatchery_core::harness::{Capabilities, Declared, ModelChoice, RepeatsHistory};
 use hatchery_core::outcome::{Cause, Exit, Outcome};
-use hatchery_core::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
+use hatchery_core::output::{Denial, FailureKind, Output, ServiceError, TurnEnd, TurnResult};
 use hatchery_core::permission::{
     Access, DecidedBy, EarlyAnswer, PendingPermission, PendingState, PermissionDecision, PermissionPolicy,
     PermissionRequest, PermissionRule,
@@ -383,8 +383,12 @@ fn failure_kind() -> impl Strategy<Value = FailureKind> {
     ]
 }
 
-fn api_error() -> impl Strategy<Value = ApiError> {
-    (failure_kind(), option::of(any::<u16>()), text()).prop_map(|(kind, status, text)| ApiError { kind, status, text })
+fn api_error() -> impl Strategy<Value = ServiceError> {
+    (failure_kind(), option::of(any::<u16>()), text()).prop_map(|(kind, status, text)| ServiceError {
+        kind,
+        status,
+        text,
+    })
 }
 
 fn turn_end() -> impl Strategy<Value = TurnEnd> {

@@ -5,7 +5,7 @@
 use super::{agent, runs, session, text};
 use hatchery_core::event::{Egg, SeatEvent, WakeOrder, Waking};
 use hatchery_core::seat::{
-    ArtifactMeta, Born, FaceVariant, Identity, Listed, ListedStatus, Mode, Position, SeatDocument, Vital,
+    ArtifactMeta, Born, FaceVariant, Identity, ListedStatus, Mode, Position, SeatDocument, SeatListed, Vital,
 };
 use hatchery_core::{Event, EventId, Timestamp};
 use proptest::collection::vec;
@@ -41,9 +41,9 @@ fn document() -> impl Strategy<Value = SeatDocument> {
     )
 }
 
-fn listed() -> impl Strategy<Value = Listed> {
+fn listed() -> impl Strategy<Value = SeatListed> {
     let status = prop::sample::select(vec![ListedStatus::Alive, ListedStatus::Idle, ListedStatus::Shutdown]);
-    (position(), option::of(text()), status).prop_map(|(position, name, status)| Listed { position, name, status })
+    (position(), option::of(text()), status).prop_map(|(position, name, status)| SeatListed { position, name, status })
 }
 
 fn waking() -> impl Strategy<Value = Waking> {

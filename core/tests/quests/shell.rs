@@ -6,7 +6,7 @@ use crate::process::Process;
 use crate::witness::Witness;
 use hatchery_core::harness::Capabilities;
 use hatchery_core::quest::{
-    ChoreKind, Merge, Quest, QuestState, Start, Step, StepForkState, StepState, StepStatus, Verdict, Work,
+    ChoreKind, Merge, Quest, QuestStart, QuestState, SlotWork, Step, StepForkState, StepState, StepStatus, Verdict,
 };
 use hatchery_core::run::{DesiredState, RunState};
 use hatchery_core::{AgentId, Command, Event, EventId, Exit, QuestId, Record, Refusal, Timestamp, World};
@@ -70,7 +70,12 @@ impl Shell {
         let most = if self.chance.one_in(4) { 12 } else { 5 };
         let steps = if given { self.steps(most) } else { Vec::new() };
         let quest = QuestId::from_bytes([number + 2; 16]);
-        self.must(Command::CreateQuest { quest, quest_spec, budget, start: Start { steps, ..Start::default() } });
+        self.must(Command::CreateQuest {
+            quest,
+            quest_spec,
+            budget,
+            start: QuestStart { steps, ..QuestStart::default() },
+        });
     }
 
     pub fn steps(&mut self, most: u64) -> Vec<hatchery_core::quest::StepPlan> {
@@ -310,7 +315,7 @@ impl Shell {
             // The forks of an agent that has left are stopped first.
             let forks = |agent: &AgentId| quest.forks.values().any(|fork| fork.step_agent == *agent);
             let seen_to = |step: &StepState| match step {
-                StepState::Running(Work::Agent { agent, .. }) => plan.runs.contains_key(agent) || forks(agent),
+                StepState::Running(SlotWork::Agent { agent, .. }) => plan.runs.contains_key(agent) || forks(agent),
                 StepState::Running(_) => plan.chores.keys().any(|(of, _)| *of == id),
                 _ => true,
             };

@@ -4,7 +4,7 @@
 use hatchery_core::event::{AgentEvent, QuestEvent, QuestionEvent, RunEvent, StepEvent};
 use hatchery_core::outcome::Cause;
 use hatchery_core::quest::{
-    Isolation, Merge, QuestSpec, StepId, StepPlan, StepState, StepStatus, Verdict, WardSpec, Work,
+    Isolation, Merge, QuestSpec, SlotWork, StepId, StepPlan, StepState, StepStatus, Verdict, WardSpec,
 };
 use hatchery_core::roles::{Phase, WARD};
 use hatchery_core::run::{AttemptId, StopWhy};
@@ -235,9 +235,9 @@ impl Witness {
                 assert_eq!(part.failed, status == StepStatus::Failed, "{name}");
                 assert_eq!(blocked.contains(name), status == StepStatus::Blocked, "{name}: {part:?}");
                 let holder = match &step.state {
-                    StepState::Running(Work::Agent { agent, .. }) => Some(Holder::Agent(*agent)),
-                    StepState::Running(Work::Ward(number)) => Some(Holder::Ward(*number)),
-                    StepState::Running(Work::Merge(number)) => Some(Holder::Merge(*number)),
+                    StepState::Running(SlotWork::Agent { agent, .. }) => Some(Holder::Agent(*agent)),
+                    StepState::Running(SlotWork::Ward(number)) => Some(Holder::Ward(*number)),
+                    StepState::Running(SlotWork::Merge(number)) => Some(Holder::Merge(*number)),
                     _ => None,
                 };
                 assert!(part.holder == holder, "{name}: {part:?}, {:?}", step.state);

@@ -2,7 +2,7 @@
 
 use super::{NOW, at, document, json};
 use hatchery_core::build_event::{BuildEvent, ContextHealth, MAX_EVENTS_IN_DOCUMENT};
-use hatchery_core::build_run::{self, BuildError, BuildRun, Changed, ChunkState, Move, ResumeTerms, RunStatus};
+use hatchery_core::build_run::{self, BuildError, BuildRun, ChangedChunks, ChunkState, Move, ResumeTerms, RunStatus};
 use hatchery_core::status::StatusDocument;
 use hatchery_core::status::view::ChunkProgress;
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ fn a_resumed_run_knows_what_is_done_and_what_is_out_of_date() {
     let undecided = ResumeTerms { rebuild: &[], changed: None, sections: &none() };
     let refused = build_run::resume(&mut newer, &undecided, NOW);
     assert_eq!(refused, Err(BuildError::Outdated { chunks: vec![1] }));
-    let decided = ResumeTerms { changed: Some(Changed::Rebuild), ..undecided };
+    let decided = ResumeTerms { changed: Some(ChangedChunks::Rebuild), ..undecided };
     build_run::resume(&mut newer, &decided, NOW).unwrap();
     assert_eq!(run(&newer).chunk(1).unwrap().state, ChunkState::Planned { attempts: 0 });
     let shown = run(&document).resume(Some("2.4"), &none()).unwrap();

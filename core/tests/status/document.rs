@@ -2,7 +2,7 @@
 
 use super::{at, document, json};
 use hatchery_core::status::view::{ChunkProgress, Section, Share};
-use hatchery_core::status::{Edit, EditError, Kind, Path, StatusDocument};
+use hatchery_core::status::{Edit, EditError, JsonKind, Path, StatusDocument};
 
 const EXAMPLE: &str = include_str!("example.json");
 
@@ -82,7 +82,7 @@ fn what_is_no_object_is_no_document() {
     for text in ["", " \n", "{", "{\"a\":1", "[]", "null", "7", "\"x\"", "{}x", "\0\0\0\0", "{\"a\":}"] {
         assert!(StatusDocument::parse(text).is_err(), "{text:?}");
     }
-    assert_eq!(StatusDocument::parse("[]").unwrap_err(), EditError::NotAnObject { kind: Kind::List });
+    assert_eq!(StatusDocument::parse("[]").unwrap_err(), EditError::NotAnObject { kind: JsonKind::List });
     assert_eq!(document("\u{feff}{\"a\":1}").to_json().text(), "{\"a\":1}", "a byte order mark is no damage");
 }
 
@@ -136,7 +136,7 @@ fn merge_goes_field_by_field() {
         changed(before, &merge(r#"{"a":{"y":{"w":2},"x":null},"n":[1]}"#)),
         r#"{"a":{"x":null,"y":{"z":1,"w":2}},"keep":{"unknown":[1]},"n":[1]}"#
     );
-    assert!(matches!(refused("{}", &merge("[1]")), EditError::PatchNotAnObject { kind: Kind::List }));
+    assert!(matches!(refused("{}", &merge("[1]")), EditError::PatchNotAnObject { kind: JsonKind::List }));
 }
 
 #[test]

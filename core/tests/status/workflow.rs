@@ -3,7 +3,7 @@
 use super::{NOW, at, document};
 use hatchery_core::status::StatusDocument;
 use hatchery_core::workflow::{
-    Choice, StepStart, end_command, finish_step, missing, misspelt, start_command, start_step,
+    MissingStepChoice, StepStart, end_command, finish_step, missing, misspelt, start_command, start_step,
 };
 
 /// What a step lacks, as `a|b, c`.
@@ -78,7 +78,7 @@ fn a_missing_step_is_a_numbered_choice() {
         "{missing}"
     );
     assert_eq!(
-        ["1", " RUN ", "2", "skip", "3", "abort", "4"].map(Choice::parse).map(|it| it.is_some()),
+        ["1", " RUN ", "2", "skip", "3", "abort", "4"].map(MissingStepChoice::parse).map(|it| it.is_some()),
         [true, true, true, true, true, true, false]
     );
 }
@@ -88,17 +88,17 @@ fn the_person_decides() {
     let mut document = document(r#"{"currentCommand":"evolve","buildRun":{"runId":"r"}}"#);
     // Run: what comes first begins, and if that lacks something itself, then that.
     assert_eq!(
-        start_step(&mut document, "spec-writer", Some(Choice::Run), NOW),
+        start_step(&mut document, "spec-writer", Some(MissingStepChoice::Run), NOW),
         Ok(StepStart::Instead("state-owner-scan".into()))
     );
     assert_eq!(at(&document, "workflowStep"), "\"state-owner-scan\"");
     // Skip: it begins, and the skip is recorded.
-    assert_eq!(start_step(&mut document, "interviewer", Some(Choice::Skip), NOW), Ok(StepStart::Begun));
+    assert_eq!(start_step(&mut document, "interviewer", Some(MissingStepChoice::Skip), NOW), Ok(StepStart::Begun));
     assert_eq!(at(&document, "workflowStep"), "\"interviewer\"");
     assert_eq!(at(&document, "skippedSteps[0].step"), "\"interviewer\"");
     assert_eq!(at(&document, "skippedSteps[0].missing"), r#"[["state-owner-scan"]]"#);
     // Abort: the command ends.
-    assert_eq!(start_step(&mut document, "executor-plan", Some(Choice::Abort), NOW), Ok(StepStart::Aborted));
+    assert_eq!(start_step(&mut document, "executor-plan", Some(MissingStepChoice::Abort), NOW), Ok(StepStart::Aborted));
     assert_eq!(at(&document, "currentCommand"), "null");
     assert_eq!(at(&document, "buildRun.runId"), "\"r\"");
 }

@@ -2,7 +2,7 @@
 
 use super::{names, outputs, parse, read, recorded};
 use hatchery_core::Timestamp;
-use hatchery_core::output::{ApiError, FailureKind, Output, TurnResult};
+use hatchery_core::output::{FailureKind, Output, ServiceError, TurnResult};
 use hatchery_core::permission::{Access, PermissionRequest};
 use proptest::prelude::*;
 
@@ -128,7 +128,7 @@ fn the_services_errors_are_not_the_assistants_words() {
         }
     );
     let text = "Not logged in · Please run /login".to_owned();
-    assert!(outputs("no_api_key").contains(&Output::ApiError(ApiError {
+    assert!(outputs("no_api_key").contains(&Output::ApiError(ServiceError {
         kind: FailureKind::Unauthorised,
         status: None,
         text,

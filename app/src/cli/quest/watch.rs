@@ -42,7 +42,7 @@ pub async fn watch(
         say_questions(&client, quest).await?;
     }
     let id = quest.id;
-    let mut view = View::new(quest);
+    let mut view = WatchedQuest::new(quest);
     let mut following = Following::new(&context.project, client.clone(), after.0);
     let until_it_waits = async {
         loop {
@@ -98,7 +98,7 @@ pub async fn watch(
 }
 
 /// What the one who watches knows of the quest, beside what is on the screen.
-struct View {
+struct WatchedQuest {
     id: QuestId,
     /// Who works or worked for it: what is asked about them is asked about it.
     agents: BTreeSet<AgentId>,
@@ -110,7 +110,7 @@ struct View {
     stuck_at: Option<EventId>,
 }
 
-impl View {
+impl WatchedQuest {
     fn new(quest: &QuestDocument) -> Self {
         let agents = quest.steps.iter().flat_map(|step| &step.agents).map(|hand| hand.agent).collect();
         let failed = quest.steps.iter().any(|step| step.status == StepStatus::Failed);

@@ -6,7 +6,7 @@ use crate::support::daemon::{PATIENCE, PROGRAM};
 use crate::support::{runtime, transcripts};
 use hatchery::clock::SystemClock;
 use hatchery::config::{Auth, Config, Flags};
-use hatchery::engine::{Engine, Handle, Options};
+use hatchery::engine::{Engine, EngineOptions, Handle};
 use hatchery::http::{Api, Guard, Limits, router, serve};
 use hatchery::live_settings::LiveSettings;
 use hatchery::project::Project;
@@ -78,7 +78,7 @@ impl House {
         let folder = TempDir::with_prefix("hatchery").unwrap();
         let url = StoreUrl::Sqlite(folder.path().join("log.db"));
         let store = store::open(&url, runtime()).unwrap();
-        let engine = Engine::start(store, Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap();
+        let engine = Engine::start(store, Arc::new(SystemClock), EngineOptions::default(), runtime().clone()).unwrap();
         let handle = engine.handle.clone();
         let root = Command::FoundRegistry { agent: clock::new_agent_id(), name: Some("root".into()) };
         runtime().block_on(handle.submit(root)).unwrap();

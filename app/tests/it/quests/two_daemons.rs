@@ -4,7 +4,7 @@ use super::hands;
 use crate::support::place::Place;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
-use hatchery::engine::{Engine, Handle, Options, SubmitError};
+use hatchery::engine::{Engine, EngineOptions, Handle, SubmitError};
 use hatchery::store::Store;
 use hatchery_core::event::StepEvent;
 use hatchery_core::quest::{Signal, StepId};
@@ -43,7 +43,7 @@ fn each_step_is_done_once_by_two_daemons_that_race() {
 }
 
 fn engine(place: &Place) -> Engine {
-    Engine::start(place.open(), Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap()
+    Engine::start(place.open(), Arc::new(SystemClock), EngineOptions::default(), runtime().clone()).unwrap()
 }
 
 /// Reports of every agent at work all that there is to report, as if its process were here, until the quest is over. In turns the one

@@ -6,7 +6,7 @@ use super::follower::Follower;
 use super::http::{Answer, Door};
 use super::runtime;
 use hatchery::clock::{Clock, SystemClock};
-use hatchery::engine::{Engine, Options};
+use hatchery::engine::{Engine, EngineOptions};
 use hatchery::store::{self, StoreUrl};
 use hatchery_core::{Command, Timestamp};
 use rustix::process::{Pid, Signal, kill_process};
@@ -93,7 +93,7 @@ impl Workshop {
     fn decided_at(&self, clock: Arc<dyn Clock>, command: Command) {
         assert!(self.daemon.is_none(), "there is a daemon");
         let store = store::open(&StoreUrl::Sqlite(self.grounds.database()), runtime()).unwrap();
-        let engine = Engine::start(store, clock, Options::default(), runtime().clone()).unwrap();
+        let engine = Engine::start(store, clock, EngineOptions::default(), runtime().clone()).unwrap();
         runtime().block_on(engine.handle.submit(command)).unwrap();
         engine.handle.stop();
         engine.join().unwrap();

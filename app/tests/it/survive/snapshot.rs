@@ -4,7 +4,7 @@ use crate::support::daemon::{Daemon, Grounds};
 use crate::support::place::Place;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
-use hatchery::engine::{Engine, Options};
+use hatchery::engine::{Engine, EngineOptions};
 use hatchery_core::Command;
 use hatchery_core::agent::Birth;
 use rusqlite::Connection;
@@ -85,7 +85,7 @@ fn a_broken_table_of_snapshots_stops_nobody() {
 fn a_large_world_is_written_down_less_often() {
     let place = Place::sqlite();
     let store = place.open();
-    let options = Options { snapshot_every: 1, ..Options::default() };
+    let options = EngineOptions { snapshot_every: 1, ..EngineOptions::default() };
     let engine = Engine::start(Arc::clone(&store), Arc::new(SystemClock), options, runtime().clone()).unwrap();
     let submit = |command| runtime().block_on(engine.handle.submit(command)).unwrap();
     let root = new_agent_id();

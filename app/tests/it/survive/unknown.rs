@@ -5,7 +5,7 @@ use crate::support::place::Place;
 use crate::support::rows::read;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
-use hatchery::engine::{Engine, Options, SubmitError};
+use hatchery::engine::{Engine, EngineOptions, SubmitError};
 use hatchery::store::StoreError;
 use hatchery_core::MessageKind;
 use hatchery_core::{Command, EventId};
@@ -29,7 +29,8 @@ fn is_never_recorded_twice() {
         }
     });
     let store = Arc::new(FaultyStore { failing_reads, ..lossy });
-    let engine = Engine::start(store.clone(), Arc::new(SystemClock), Options::default(), runtime().clone()).unwrap();
+    let engine =
+        Engine::start(store.clone(), Arc::new(SystemClock), EngineOptions::default(), runtime().clone()).unwrap();
     let agent = new_agent_id();
     let submit = |command| runtime().block_on(engine.handle.submit(command));
     submit(Command::FoundRegistry { agent, name: None }).unwrap();

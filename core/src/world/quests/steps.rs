@@ -3,8 +3,8 @@
 use super::super::{Impossible, World};
 use crate::event::{Refused, StepEvent};
 use crate::quest::{
-    Assignment, ChoreKind, Merge, NextAction, NoteKind, Quest, SIGNAL_GRACE_MS, Signal, StepAgent, StepId,
-    StepProgress, StepState, Work, phase,
+    Assignment, ChoreKind, Merge, NextAction, NoteKind, Quest, SIGNAL_GRACE_MS, Signal, SlotWork, StepAgent, StepId,
+    StepProgress, StepState, phase,
 };
 use crate::roles::Phase;
 use crate::run::{AttemptId, RunState};
@@ -50,14 +50,14 @@ impl World {
             StepEvent::WardBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Ward),
             StepEvent::MergeBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Merge),
             StepEvent::WardEnded { number, verdict, .. } => {
-                self.chore_ended(at, ts, id, step, &Work::Ward(*number), NoteKind::of_verdict(verdict))?;
+                self.chore_ended(at, ts, id, step, &SlotWork::Ward(*number), NoteKind::of_verdict(verdict))?;
                 self.change_step(at, ts, id, step, |it| {
                     it.ward_ended(ts, *number, verdict);
                     Ok(())
                 })
             }
             StepEvent::MergeEnded { number, merge, left_out } => {
-                self.chore_ended(at, ts, id, step, &Work::Merge(*number), NoteKind::of_merge(merge, left_out))?;
+                self.chore_ended(at, ts, id, step, &SlotWork::Merge(*number), NoteKind::of_merge(merge, left_out))?;
                 self.change_step(at, ts, id, step, |it| {
                     it.has_work |= *merge == Merge::Merged;
                     Ok(())
@@ -135,7 +135,7 @@ impl World {
                     false => NoteKind::Resumed { role: by, agent },
                 },
             );
-            it.state = StepState::Running(Work::Agent { agent, role, signal: None, recalled: false });
+            it.state = StepState::Running(SlotWork::Agent { agent, role, signal: None, recalled: false });
             Ok(())
         })?;
         self.change_quest(at, ts, id, |quest, _| {
@@ -162,8 +162,8 @@ impl World {
                 it.ward_began(ts, number);
             }
             it.state = StepState::Running(match what {
-                ChoreKind::Ward => Work::Ward(number),
-                ChoreKind::Merge => Work::Merge(number),
+                ChoreKind::Ward => SlotWork::Ward(number),
+                ChoreKind::Merge => SlotWork::Merge(number),
             });
             Ok(())
         })
@@ -175,7 +175,7 @@ impl World {
         ts: Timestamp,
         id: QuestId,
         step: &StepId,
-        work: &Work,
+        work: &SlotWork,
         outcome: NoteKind,
     ) -> Result<(), Impossible> {
         self.change_step(at, ts, id, step, |it| {
@@ -197,7 +197,7 @@ impl World {
         given: &Signal,
     ) -> Result<(), Impossible> {
         self.change_step(at, ts, id, step, |it| {
-            let StepState::Running(Work::Agent { agent, role, signal, .. }) = &mut it.state else {
+            let StepState::Running(SlotWork::Agent { agent, role, signal, .. }) = &mut it.state else {
                 return Err("had no agent");
             };
             if *agent != of.agent {
@@ -271,7 +271,7 @@ impl World {
     ) -> Result<(), Impossible> {
         let mut parked = None;
         self.change_step(at, ts, id, step, |it| {
-            let StepState::Running(Work::Agent { agent, role, .. }) = &it.state else { return Err("had no agent") };
+            let StepState::Running(SlotWork::Agent { agent, role, .. }) = &it.state else { return Err("had no agent") };
             parked = Some(*agent);
             let (agent, role) = (*agent, role.clone());
             it.note(ts, NoteKind::Parked { role: role.clone() });

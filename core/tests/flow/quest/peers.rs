@@ -3,7 +3,7 @@
 use super::words::*;
 use hatchery_core::event::{QuestEvent, RunEvent, StepEvent};
 use hatchery_core::output::{FailureKind, Output};
-use hatchery_core::quest::{Start, StepStatus, Verdict};
+use hatchery_core::quest::{QuestStart, StepStatus, Verdict};
 use hatchery_core::{Command, Event, Exit, QuestId, Stream};
 
 /// One result was handled three times, two were lost.
@@ -231,7 +231,7 @@ fn peers_13_a_subagents_line_ends_nobody_and_no_plan_has_a_cycle_or_a_hole() {
                 quest,
                 quest_spec,
                 budget: None,
-                start: Start { steps: steps.to_vec(), ..Start::default() },
+                start: QuestStart { steps: steps.to_vec(), ..QuestStart::default() },
             })
             .unwrap_err()
     };

@@ -4,7 +4,7 @@ use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{QuestEvent, RunEvent, StepEvent};
 use hatchery_core::output::FailureKind;
-use hatchery_core::quest::{QuestSpec, Requirements, Start, StepState, StepStatus, Verdict};
+use hatchery_core::quest::{QuestSpec, QuestStart, Requirements, StepState, StepStatus, Verdict};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{Command, Event, Exit};
 
@@ -224,7 +224,7 @@ fn a_held_quest_begins_nothing_and_what_was_done_elsewhere_stays_done() {
     let done = |steps: &[&str]| steps.iter().map(|step| (id(step), "done there".to_owned())).collect::<Vec<_>>();
     let steps = vec![planned("a", &[]), planned("b", &["a"]), planned("c", &["b"])];
     let start =
-        Start { hold: true, requirements: Some(wanted()), steps, complete: done(&["plan", "a", "a", "review"]) };
+        QuestStart { hold: true, requirements: Some(wanted()), steps, complete: done(&["plan", "a", "a", "review"]) };
     it.must(Command::CreateQuest { quest: Q, quest_spec: Box::new(quest_spec()), budget: None, start });
     assert_eq!((it.state(), it.status("b")), ("paused", StepStatus::Queued));
     let said = |step: &str| match &it.step(step).state {
@@ -262,12 +262,15 @@ fn the_agents_of_a_quest_that_comes_from_elsewhere_meet_nobody() {
 fn a_quest_that_was_all_done_elsewhere_is_complete_when_it_is_begun() {
     let mut it = before();
     let complete = vec![(id("a"), "done".to_owned()), (id("review"), "good".to_owned())];
-    let start = Start { hold: true, steps: vec![planned("a", &[])], complete, ..Start::default() };
+    let start = QuestStart { hold: true, steps: vec![planned("a", &[])], complete, ..QuestStart::default() };
     it.must(Command::CreateQuest { quest: Q, quest_spec: Box::new(quest_spec()), budget: None, start });
     it.must(Command::ResumeQuest { quest: Q });
     assert_eq!(it.state(), "complete");
-    let lost =
-        Start { complete: vec![(id("nowhere"), String::new())], steps: vec![planned("a", &[])], ..Start::default() };
+    let lost = QuestStart {
+        complete: vec![(id("nowhere"), String::new())],
+        steps: vec![planned("a", &[])],
+        ..QuestStart::default()
+    };
     let other = hatchery_core::QuestId::from_bytes([8; 16]);
     let other = Command::CreateQuest { quest: other, quest_spec: Box::new(quest_spec()), budget: None, start: lost };
     assert_eq!(it.when(other).expect_err("it is refused").code(), "unknown_step");

@@ -3,7 +3,7 @@
 use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::StepEvent;
-use hatchery_core::quest::{QuestSpec, StepPlan, StepState, StepStatus, Work};
+use hatchery_core::quest::{QuestSpec, SlotWork, StepPlan, StepState, StepStatus};
 use hatchery_core::{AgentId, Command, Event, Exit};
 
 /// A smith has asked for a planner, who is at work on the smith's step.
@@ -203,7 +203,7 @@ fn a_step_with_the_name_of_a_dropped_one_has_wards_of_its_own() {
     is_done(&mut it, planner, "b");
     it.restarted();
     it.plays("a", complete());
-    assert_eq!(it.step("a").state, StepState::Running(Work::Ward(2)));
+    assert_eq!(it.step("a").state, StepState::Running(SlotWork::Ward(2)));
 }
 
 /// A quest whose only step is complete, and whose review has called the planner.

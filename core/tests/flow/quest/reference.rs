@@ -1,7 +1,7 @@
 //! Which quest a reference means: an id, a slug, or the beginning of one of them.
 
 use super::words::*;
-use hatchery_core::quest::{Isolation, QuestSpec, Start, resolve};
+use hatchery_core::quest::{Isolation, QuestSpec, QuestStart, resolve};
 use hatchery_core::{Command, QuestId, Refusal};
 
 /// `AAAA…` and `AAAB…`: alike in their first three characters.
@@ -16,7 +16,7 @@ fn twins(slugs: [&str; 2]) -> Play {
     {
         let isolation = Isolation::Worktree { base: format!(".hatchery/worktrees/{slug}"), within: None };
         let quest_spec = Box::new(QuestSpec { request: request.into(), isolation, ..quest_spec() });
-        let start = Start { hold: quest == Y, ..Start::default() };
+        let start = QuestStart { hold: quest == Y, ..QuestStart::default() };
         play.must(Command::CreateQuest { quest, quest_spec, budget: None, start });
     }
     play

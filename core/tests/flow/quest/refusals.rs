@@ -2,7 +2,7 @@
 
 use super::words::*;
 use hatchery_core::quest::{
-    MAX_REQUEST_BYTES, MAX_SLOTS, QuestSpec, Requirements, Signal, Start, StepId, StepPlan, Verdict, WardSpec,
+    MAX_REQUEST_BYTES, MAX_SLOTS, QuestSpec, QuestStart, Requirements, Signal, StepId, StepPlan, Verdict, WardSpec,
 };
 use hatchery_core::refusal::RefusalKind::{self, Invalid, Missing, Untimely};
 use hatchery_core::roles::{SignalKind, Table};
@@ -26,7 +26,7 @@ fn create(quest_spec: QuestSpec, steps: &[StepPlan]) -> Command {
         quest: OTHER,
         quest_spec: Box::new(quest_spec),
         budget: None,
-        start: Start { steps: steps.to_vec(), ..Start::default() },
+        start: QuestStart { steps: steps.to_vec(), ..QuestStart::default() },
     }
 }
 
@@ -37,8 +37,12 @@ fn of_charters() -> Vec<(Refusal, RefusalKind, &'static str)> {
         change(&mut quest_spec);
         meets(&play, create(quest_spec, &[]))
     };
-    let again =
-        Command::CreateQuest { quest: Q, quest_spec: Box::new(quest_spec()), budget: None, start: Start::default() };
+    let again = Command::CreateQuest {
+        quest: Q,
+        quest_spec: Box::new(quest_spec()),
+        budget: None,
+        start: QuestStart::default(),
+    };
     let no_root = step(&mut World::default(), &create(quest_spec(), &[]), Timestamp(0)).expect_err("it is refused");
     assert_eq!(no(|it| it.request = "x".repeat(MAX_REQUEST_BYTES + 1)).code(), "bad_request");
     assert_eq!(no(|it| it.slots = MAX_SLOTS + 1).code(), "slots_out_of_range");

@@ -4,7 +4,7 @@ use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{RunEvent, StepEvent};
 use hatchery_core::output::Output;
-use hatchery_core::quest::{MAX_CONTINUATIONS, Signal, StepState, StepStatus, Work};
+use hatchery_core::quest::{MAX_CONTINUATIONS, Signal, SlotWork, StepState, StepStatus};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{Command, Event, Exit, QuestId};
 
@@ -219,6 +219,6 @@ fn signals_of_different_quests_do_not_meet() {
     let other = it.start("a");
     it.signals(mine, "a", complete()).expect("it is its step");
     assert!(
-        matches!(&it.step("a").state, StepState::Running(Work::Agent { agent, signal: None, .. }) if *agent == other)
+        matches!(&it.step("a").state, StepState::Running(SlotWork::Agent { agent, signal: None, .. }) if *agent == other)
     );
 }

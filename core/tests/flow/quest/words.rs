@@ -5,8 +5,8 @@ use hatchery_core::event::{MessageEvent, RunEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::output::{FailureKind, Output, TurnEnd, TurnResult};
 use hatchery_core::quest::{
-    Isolation, Merge, Observable, QuestContext, QuestSpec, Requirements, Signal, Start, Step, StepId, StepPlan,
-    StepState, StepStatus, Verdict, WardSpec, Work,
+    Isolation, Merge, Observable, QuestContext, QuestSpec, QuestStart, Requirements, Signal, SlotWork, Step, StepId,
+    StepPlan, StepState, StepStatus, Verdict, WardSpec,
 };
 use hatchery_core::roles::{Paths, Role, SignalKind, Table};
 use hatchery_core::run::{AttemptId, Process, Run, RunSpec, wire_name};
@@ -206,7 +206,7 @@ impl Play {
             quest: self.quest,
             quest_spec,
             budget,
-            start: Start { steps: steps.to_vec(), ..Start::default() },
+            start: QuestStart { steps: steps.to_vec(), ..QuestStart::default() },
         });
     }
 
@@ -261,7 +261,7 @@ impl Play {
     #[track_caller]
     pub fn role(&self, step: &str) -> String {
         match &self.step(step).state {
-            StepState::Running(Work::Agent { role, .. }) => role.clone(),
+            StepState::Running(SlotWork::Agent { role, .. }) => role.clone(),
             other => panic!("nobody is at {step}: {other:?}"),
         }
     }
@@ -351,7 +351,7 @@ impl Play {
 
     #[track_caller]
     pub fn ward(&mut self, step: &str, verdict: Verdict) -> Vec<Event> {
-        let StepState::Running(Work::Ward(number)) = self.step(step).state else {
+        let StepState::Running(SlotWork::Ward(number)) = self.step(step).state else {
             panic!("{step} is at no ward: {:?}", self.step(step).state)
         };
         let artifact = "ward.log".into();
@@ -360,7 +360,7 @@ impl Play {
 
     #[track_caller]
     pub fn merge(&mut self, step: &str, merge: Merge) -> Vec<Event> {
-        let StepState::Running(Work::Merge(number)) = self.step(step).state else {
+        let StepState::Running(SlotWork::Merge(number)) = self.step(step).state else {
             panic!("{step} is at no merge: {:?}", self.step(step).state)
         };
         self.must(Command::ReportMerge { quest: self.quest, step: id(step), number, merge, left_out: Vec::new() })

@@ -3,7 +3,7 @@
 use super::words::*;
 use crate::given::*;
 use hatchery_core::agent::Birth;
-use hatchery_core::output::{ApiError, Denial, FailureKind, Output, TurnEnd, TurnResult};
+use hatchery_core::output::{Denial, FailureKind, Output, ServiceError, TurnEnd, TurnResult};
 use hatchery_core::run::StopWhy;
 use hatchery_core::{Exit, MessageKind, Refusal, Timestamp};
 
@@ -40,7 +40,7 @@ fn whatever_is_not_its_history_is_noted() {
         Output::Denied { tool: "Bash".into(), tool_use: None, reason: "no".into() },
         Output::AskCancelled { request: "r".into() },
         Output::Compacted { trigger: None, tokens_before: None },
-        Output::ApiError(ApiError { kind: FailureKind::Other, status: None, text: "no".into() }),
+        Output::ApiError(ServiceError { kind: FailureKind::Other, status: None, text: "no".into() }),
         Output::Unread { bytes: 3, reason: "no JSON".into() },
     ];
     for output in noted_only {

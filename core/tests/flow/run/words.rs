@@ -5,7 +5,7 @@ use hatchery_core::event::Refused;
 use hatchery_core::event::{AgentEvent, RunEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::{Cause, Exit};
-use hatchery_core::output::{ApiError, FailureKind, Output, TurnEnd, TurnResult};
+use hatchery_core::output::{FailureKind, Output, ServiceError, TurnEnd, TurnResult};
 use hatchery_core::run::{AttemptId, Conversation, Process, Run, RunSpec, StopWhy, wire_name};
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Timestamp};
@@ -256,7 +256,7 @@ pub fn forgotten() -> TurnEnd {
 }
 
 pub fn billing() -> Output {
-    Output::ApiError(ApiError { kind: FailureKind::OutOfCredit, status: None, text: "no credit".into() })
+    Output::ApiError(ServiceError { kind: FailureKind::OutOfCredit, status: None, text: "no credit".into() })
 }
 
 pub fn nothing_spent() -> Usage {

@@ -1,7 +1,7 @@
 //! Reports of the lead of which a part cannot be read.
 
 use super::*;
-use hatchery_core::seat::{Listed, ListedStatus};
+use hatchery_core::seat::{ListedStatus, SeatListed};
 
 fn states(play: &Play) -> Vec<&'static str> {
     [0, 1, 2].into_iter().filter_map(|at| play.state(at)).map(SeatState::word).collect()
@@ -97,7 +97,7 @@ fn a_bad_name_in_a_report_blocks_nothing() {
     play.says_text(LEAD, "[AGENT_STATUS] {\"agents\":[]}");
     play.must(wake(&[(0, false), (1, false)]));
     // A log of an older version may have such a name.
-    let listed = Listed { position: at(2), name: Some(long), status: ListedStatus::Alive };
+    let listed = SeatListed { position: at(2), name: Some(long), status: ListedStatus::Alive };
     let event = Event::Seat(SeatEvent::Reported { by: Some(LEAD), agents: vec![listed] });
     let record = Record { id: play.world.head().next(), ts: Timestamp(play.now), session: Some(S), event };
     play.world.apply(&record).unwrap();
