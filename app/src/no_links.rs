@@ -5,7 +5,7 @@
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,18 +42,24 @@ pub fn append(path: &Path) -> io::Result<File> {
 
 /// Opens an ordinary file, and never waits.
 pub fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
+    let (file, _) = open_known(path, flags)?;
+    // The flag was for the opening. A process may inherit a file that it writes.
+    if flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
+        rustix::fs::fcntl_setfl(&file, flags & OFlags::APPEND)?;
+    }
+    Ok(file)
+}
+
+/// The same for a file that no other process inherits, with what is known of the file.
+pub fn open_known(path: &Path, flags: OFlags) -> io::Result<(File, Metadata)> {
     let refused = || io::Error::other(NotOrdinary::Special(path.to_owned()));
     let file = match open_with(path, flags | OFlags::NONBLOCK) {
         // A FIFO without a reader, or a socket.
         Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(refused()),
         opened => opened?,
     };
-    if !file.metadata()?.is_file() {
-        return Err(refused());
-    }
-    // The flag was for the opening. A process may inherit the file.
-    rustix::fs::fcntl_setfl(&file, flags & OFlags::APPEND)?;
-    Ok(file)
+    let known = file.metadata()?;
+    if known.is_file() { Ok((file, known)) } else { Err(refused()) }
 }
 
 /// Refuses a folder that is a symbolic link or is reached through one.

@@ -3,6 +3,7 @@
 //! here. This does not stop programs that run as the user.
 
 use crate::no_links;
+use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::Metadata;
@@ -75,15 +76,15 @@ pub fn adopt(path: &Path) -> io::Result<()> {
 }
 
 fn open(path: &Path) -> io::Result<Option<(FileMark, Vec<u8>)>> {
-    let file = match no_links::open(path) {
-        Ok(file) => file,
+    let (file, known) = match no_links::open_known(path, OFlags::RDONLY) {
+        Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let mark = FileMark::of(&file.metadata()?);
-    let mut bytes = Vec::new();
+    // One more byte, so that the end of the file is seen at once.
+    let mut bytes = Vec::with_capacity(usize::try_from(known.len().min(MAX_BYTES)).unwrap_or(0) + 1);
     file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-    Ok(Some((mark, bytes)))
+    Ok(Some((FileMark::of(&known), bytes)))
 }
 
 #[cfg(test)]

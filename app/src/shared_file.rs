@@ -6,7 +6,7 @@
 
 use crate::project::flock;
 use rustix::fs::{FlockOperation, Mode, OFlags};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -97,15 +97,22 @@ pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Resul
 
 /// The first half of [`replace`]: everybody sees the new content.
 pub fn put(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
+    put_as(path, content, durability, std::fs::metadata(path).ok().map(|known| known.permissions()))
+}
+
+/// The same with the permissions of the file that is replaced: its owner may have closed it to others.
+pub fn put_as(path: &Path, content: &[u8], durability: Durability, permissions: Option<Permissions>) -> io::Result<()> {
     let folder = folder_of(path);
     // What can be rebuilt is Hatchery's own. The other files are shared with other programs.
     let mode = match durability {
         Durability::Rebuilt => 0o600,
         Durability::Synced => 0o644,
     };
-    let permissions = std::fs::Permissions::from_mode(mode);
-    let mut file = tempfile::Builder::new().prefix(TEMPORARY).permissions(permissions).tempfile_in(folder)?;
-    keep_mode(path, file.as_file())?;
+    let mut new = tempfile::Builder::new();
+    let mut file = new.prefix(TEMPORARY).permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
+    }
     file.write_all(content)?;
     if durability == Durability::Synced {
         file.as_file().sync_all()?;
@@ -125,23 +132,18 @@ pub fn sync_rename(path: &Path, durability: Durability) -> io::Result<()> {
 /// temporary file in the folder has a living writer. A file that cannot be removed does no harm.
 pub fn sweep(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
-            std::fs::remove_file(entry.path()).unwrap_or_default();
-        }
+    entries.flatten().for_each(|entry| sweep_one(&entry.path()));
+}
+
+/// The same for one file of the folder.
+pub fn sweep_one(path: &Path) {
+    if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())) {
+        std::fs::remove_file(path).unwrap_or_default();
     }
 }
 
 fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
-}
-
-/// Gives a new file the permissions of the one that it replaces, if there is one: its owner may have closed it to others.
-pub fn keep_mode(replaced: &Path, new: &File) -> io::Result<()> {
-    match std::fs::metadata(replaced) {
-        Ok(known) => new.set_permissions(known.permissions()),
-        Err(_) => Ok(()),
-    }
 }
 
 /// Renames a file that cannot be understood, so that nothing is lost. Returns its new name.

@@ -16,11 +16,15 @@ use hatchery_core::event::{StatusEvent, StatusSource};
 use hatchery_core::idea_inbox::{IdeaInbox, InboxError};
 use hatchery_core::status::foreign;
 use hatchery_core::status::{EditError, MAX_DOCUMENT_BYTES, StatusDocument};
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, RawDir};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
+use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// How long a file that does not parse is read again before it is set aside. Writing one takes milliseconds.
@@ -35,6 +39,8 @@ const TAKING: &str = "taking";
 const SIGNATURE: &str = "signature";
 /// The build run, as commands without a daemon left it.
 const RUN_COPY: &str = "build-run.json";
+/// How much of the folder's list is read at once: some hundred names.
+const SWEEP_BUFFER_BYTES: usize = 16 * 1024;
 /// The address of a store is a line.
 const MAX_NOTE_BYTES: usize = 64 * 1024;
 
@@ -178,28 +184,68 @@ impl StatusFolder {
         self.read()
     }
 
-    /// Takes the lock of the folder, which is made if it is missing.
-    pub fn hold(&self) -> Result<HeldFolder<'_>, Report> {
-        std::fs::create_dir_all(&self.path).map_err(|error| {
-            Report::failed(format_args!("{} cannot be made: {error}", self.path.display())).hint(WRITABLE)
-        })?;
-        let (_lock, was_awaited) = self.lock()?;
-        Ok(HeldFolder { folder: self, was_awaited, _lock })
+    /// Does something under the lock of the folder, which is made if it is missing.
+    pub fn hold<T: Send + 'static>(&self, work: impl FnOnce(HeldFolder) -> T + Send + 'static) -> Result<T, Report> {
+        // The same lock as that of the daemon, which writes these files as projections (`shared_file`).
+        let failed = |error: io::Error| {
+            Report::failed(format_args!("{} cannot be locked: {error}", self.path.display())).hint(WRITABLE)
+        };
+        let (file, folder) = (self.open()?, self.clone());
+        if project::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
+            return Ok(work(HeldFolder { folder, was_awaited: false, lock: file }));
+        }
+        // The kernel serves waiters in turn; polling would let some of many writers starve. But it knows no time limit, so a thread waits, and
+        // it may go on waiting after this call has given up. The thread does the work as well: the others need not wait until a second thread
+        // is awake.
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let decided = Arc::new(AtomicBool::new(false));
+        let is_late = Arc::clone(&decided);
+        let waiting = std::thread::Builder::new().name("status-lock".into()).spawn(move || {
+            let locked = project::flock(&file, FlockOperation::LockExclusive);
+            // If the caller was first, nothing is done, and the lock is free again at once.
+            if !is_late.swap(true, Ordering::AcqRel) {
+                let done = locked.map(|_| work(HeldFolder { folder, was_awaited: true, lock: file }));
+                // Nobody waits for it if the caller has panicked.
+                sender.send(done).unwrap_or_default();
+            }
+        });
+        let waiting = waiting.map_err(failed)?;
+        let done = match receiver.recv_timeout(LOCK_PATIENCE) {
+            Err(RecvTimeoutError::Timeout) if !decided.swap(true, Ordering::AcqRel) => {
+                return Err(Report::failed(format_args!("{} is held by another process", self.path.display())).hint(
+                    "a process that changes the state was stopped in the middle; find it with `fuser` and end it",
+                ));
+            }
+            // The lock is here, and the work takes longer.
+            Err(RecvTimeoutError::Timeout) => receiver.recv().ok(),
+            done => done.ok(),
+        };
+        match done {
+            Some(done) => done.map_err(failed),
+            None => {
+                let ended = waiting.join().expect_err("a thread that says nothing has panicked");
+                std::panic::resume_unwind(ended)
+            }
+        }
+    }
+
+    /// The folder, which is made if it is missing.
+    fn open(&self) -> Result<File, Report> {
+        let opened = File::open(&self.path).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => std::fs::create_dir_all(&self.path).and_then(|()| File::open(&self.path)),
+            _ => Err(error),
+        });
+        opened.map_err(|error| {
+            Report::failed(format_args!("{} cannot be used: {error}", self.path.display())).hint(WRITABLE)
+        })
     }
 
     /// Changes the document under the lock. If `change` refuses, nothing is written.
-    pub fn change_state<T, E: ChangeError>(
+    pub fn change_state<T: Send + 'static, E: ChangeError + Send + 'static>(
         &self,
-        change: impl FnOnce(&mut StatusDocument) -> Result<T, E>,
+        change: impl FnOnce(&mut StatusDocument) -> Result<T, E> + Send + 'static,
     ) -> Result<Changed<T>, E> {
-        self.hold()?.change_state(change)
-    }
-
-    pub fn change_inbox<T, E: ChangeError>(
-        &self,
-        change: impl FnOnce(&mut IdeaInbox) -> Result<T, E>,
-    ) -> Result<Changed<T>, E> {
-        self.hold()?.change_inbox(change)
+        self.hold(|held| held.change_state(change))?
     }
 
     /// Notes that a daemon with this log runs, until it has written the last change into the files. A note that is found while no
@@ -378,32 +424,6 @@ impl StatusFolder {
         self.last_shown().map(|(_, content)| content).unwrap_or_default()
     }
 
-    fn lock(&self) -> Result<(File, bool), Report> {
-        // The same lock as that of the daemon, which writes these files as projections (`shared_file`).
-        let path = self.path.as_path();
-        let failed = |error: io::Error| {
-            Report::failed(format_args!("{} cannot be locked: {error}", path.display())).hint(WRITABLE)
-        };
-        let file = File::open(path).map_err(failed)?;
-        if project::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
-            return Ok((file, false));
-        }
-        // The kernel serves waiters in turn; polling would let some of many writers starve. But it knows no time limit, so a
-        // thread waits, and it may go on waiting after this call has given up: then it frees the lock at once.
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        let waiting = std::thread::Builder::new().name("status-lock".into()).spawn(move || {
-            let locked = project::flock(&file, FlockOperation::LockExclusive).map(|_| file);
-            // The result is not read after the time limit.
-            sender.send(locked).unwrap_or_default();
-        });
-        drop(waiting.map_err(failed)?);
-        match receiver.recv_timeout(LOCK_PATIENCE) {
-            Ok(locked) => locked.map(|file| (file, true)).map_err(failed),
-            Err(_) => Err(Report::failed(format_args!("{} is held by another process", path.display()))
-                .hint("a process that changes the state was stopped in the middle; find it with `fuser` and end it")),
-        }
-    }
-
     /// Removes what writers of both folders left behind that were killed. Call it under the lock. One that cannot be removed does no harm.
     pub(crate) fn sweep(&self) {
         for folder in [Some(&self.path), self.copies.as_ref()].into_iter().flatten() {
@@ -414,20 +434,20 @@ impl StatusFolder {
 
 /// The folder while its lock is held. The kernel frees the lock with the process, however that ends.
 #[derive(Debug)]
-pub struct HeldFolder<'a> {
-    folder: &'a StatusFolder,
+pub struct HeldFolder {
+    folder: StatusFolder,
     /// Another process held the lock. Then others wait, too, and tidying up can wait for a quiet moment.
     was_awaited: bool,
-    _lock: File,
+    lock: File,
 }
 
-impl HeldFolder<'_> {
+impl HeldFolder {
     /// Changes the document. If `change` refuses, nothing is written.
     pub fn change_state<T, E: ChangeError>(
         self,
         change: impl FnOnce(&mut StatusDocument) -> Result<T, E>,
     ) -> Result<Changed<T>, E> {
-        let folder = self.folder;
+        let folder = self.folder.clone();
         self.change(|document: &mut StatusDocument| {
             let known = folder.known_run();
             foreign::restore(document, &known.fields);
@@ -449,12 +469,12 @@ impl HeldFolder<'_> {
         self,
         change: impl FnOnce(&mut C) -> Result<T, E>,
     ) -> Result<Changed<T>, E> {
-        let folder = self.folder;
+        let folder = &self.folder;
         let path = folder.path.join(C::FILE);
         let unwritable = |error: &io::Error| unwritable(&path, error);
         let mut is_ours = true;
         let found = read_settled::<C>(&path)?;
-        refuse_link(&path).map_err(|error| linked(&path, &error))?;
+        let permissions = plain_permissions(&path).map_err(|error| linked(&path, &error))?;
         let (mut content, damage) = match found {
             Found::Content { content, bytes } => {
                 is_ours = folder.is_from_us(C::FILE, &bytes);
@@ -471,15 +491,27 @@ impl HeldFolder<'_> {
         })?;
         let set_aside = damage.map(|_| self.set_aside::<C>()).transpose()?;
         if !self.was_awaited {
-            folder.sweep();
+            self.sweep();
         }
-        self.write::<C>(content.text().as_bytes(), is_ours)?;
+        self.write_as::<C>(content.text().as_bytes(), is_ours, permissions)?;
         drop(self);
         if C::SYNCS_RENAME {
             // The next writer need not wait for it.
             shared_file::sync_rename(&path, Durability::Synced).map_err(|error| unwritable(&error))?;
         }
         Ok(Changed { value, set_aside })
+    }
+
+    /// Removes what writers of the folder left behind that were killed. The lock is on the folder itself, so it is open already. What a
+    /// killed daemon left among the copies is removed by the next daemon, or by the command that follows its log.
+    fn sweep(&self) {
+        let mut buffer = [MaybeUninit::uninit(); SWEEP_BUFFER_BYTES];
+        let mut entries = RawDir::new(&self.lock, &mut buffer);
+        while let Some(Ok(entry)) = entries.next() {
+            if let Ok(name) = entry.file_name().to_str() {
+                shared_file::sweep_one(&self.folder.path.join(name));
+            }
+        }
     }
 
     /// Keeps a damaged file under another name.
@@ -491,8 +523,19 @@ impl HeldFolder<'_> {
     /// Replaces a file. `is_ours` says that no other program has changed it since a daemon wrote it.
     pub(crate) fn write<C: Content>(&self, content: &[u8], is_ours: bool) -> Result<(), Report> {
         let path = self.folder.path.join(C::FILE);
-        refuse_link(&path).map_err(|error| linked(&path, &error))?;
-        shared_file::put(&path, content, Durability::Synced).map_err(|error| unwritable(&path, &error))?;
+        let permissions = plain_permissions(&path).map_err(|error| linked(&path, &error))?;
+        self.write_as::<C>(content, is_ours, permissions)
+    }
+
+    fn write_as<C: Content>(
+        &self,
+        content: &[u8],
+        is_ours: bool,
+        permissions: Option<Permissions>,
+    ) -> Result<(), Report> {
+        let path = self.folder.path.join(C::FILE);
+        let put = shared_file::put_as(&path, content, Durability::Synced, permissions);
+        put.map_err(|error| unwritable(&path, &error))?;
         if is_ours {
             // Fails where no daemon has ever been. Without it the change is compared as that of any other program.
             self.folder.sign(C::FILE, content).unwrap_or_default();
@@ -519,9 +562,14 @@ fn linked(path: &Path, error: &io::Error) -> Report {
 /// A link is left alone, like everything else that is no plain file: a rename would replace it, and what it leads to is not Hatchery's to
 /// write, because a checkout may have brought the link.
 pub(crate) fn refuse_link(path: &Path) -> io::Result<()> {
+    plain_permissions(path).map(drop)
+}
+
+/// The permissions of a file that is about to be replaced, if it is there and no link.
+fn plain_permissions(path: &Path) -> io::Result<Option<Permissions>> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => Err(io::Error::other("it is a symbolic link")),
-        Ok(_) | Err(_) => Ok(()),
+        found => Ok(found.ok().map(|found| found.permissions())),
     }
 }
 

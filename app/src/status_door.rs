@@ -16,11 +16,12 @@ use crate::status_log::Followed;
 use hatchery_core::build_event;
 use hatchery_core::idea_inbox::{Idea, IdeaInbox};
 use hatchery_core::refusal::RefusalKind;
-use hatchery_core::status::{IdeaChange, Json, StatusChange, StatusDocument, StatusRefusal};
+use hatchery_core::status::{IdeaChange, Json, Path as StatusPath, StatusChange, StatusDocument, StatusRefusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a daemon that starts or stops is waited for.
@@ -163,40 +164,41 @@ impl StatusDoor {
         if self.project.is_served() { Ok(None) } else { Followed::read(&self.project, &self.folder) }
     }
 
-    /// Takes the lock of the files, unless a daemon runs, and brings them up to the log.
-    fn hold<E: From<Report>>(&self) -> Result<(HeldFolder<'_>, Option<PathBuf>), Direct<E>> {
-        let held = self.folder.hold()?;
-        if self.project.is_served() {
-            return Err(Direct::Daemon);
-        }
-        let followed = Followed::read(&self.project, &self.folder)?;
-        let aside = followed.map(|followed| followed.write(&self.folder, &held)).transpose()?;
-        Ok((held, aside.and_then(|aside| aside.into_iter().next())))
+    /// Changes a file under the lock, unless a daemon runs. Before that the files are brought up to the log.
+    fn in_file<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(HeldFolder) -> Result<Changed<T>, Direct<Denied>> + Send + 'static,
+    ) -> Result<Changed<T>, Direct<Denied>> {
+        let Self { project, folder } = self.clone();
+        self.folder.hold(move |held| {
+            if project.is_served() {
+                return Err(Direct::Daemon);
+            }
+            let followed = Followed::read(&project, &folder)?;
+            let aside = followed.map(|followed| followed.write(&folder, &held)).transpose()?;
+            let aside = aside.and_then(|aside| aside.into_iter().next());
+            let changed = change(held).map_err(|denied| with_aside(denied, aside.as_deref()))?;
+            Ok(Changed { set_aside: changed.set_aside.or(aside), ..changed })
+        })?
     }
 
     /// Changes the document. Gives the new value of the field that was changed, or `null` if there were several. For a build event it gives
     /// the id under which the event is known.
     pub fn change(&self, change: &StatusChange) -> Result<Done<Json>, Denied> {
-        let change = &spec_sections::filled(&self.folder, change);
-        let path = match change {
-            StatusChange::Set { path, .. }
-            | StatusChange::Increment { path, .. }
-            | StatusChange::Append { path, .. }
-            | StatusChange::Clear { path } => Some(path.clone()),
-            _ => None,
-        };
+        let change = Arc::new(spec_sections::filled(&self.folder, change));
         let in_file = || {
-            let (held, aside) = self.hold()?;
-            let changed = held.change_state(|document| {
-                let known = event_id(change, document);
-                change.apply(document, &clock::written(clock::now())).map_err(|it| Direct::Other(Denied::from(it)))?;
-                let value = path.as_ref().and_then(|path| document.get(path));
-                Ok::<_, Direct<Denied>>(value.or(known).unwrap_or_else(Json::null))
-            });
-            let changed = changed.map_err(|denied| with_aside(denied, aside.as_deref()))?;
-            Ok(Changed { set_aside: changed.set_aside.or(aside), ..changed })
+            let change = Arc::clone(&change);
+            self.in_file(move |held| {
+                held.change_state(|document| {
+                    let known = event_id(&change, document);
+                    let changed = change.apply(document, &clock::written(clock::now()));
+                    changed.map_err(|refusal| Direct::Other(Denied::from(refusal)))?;
+                    let value = changed_path(&change).and_then(|path| document.get(path));
+                    Ok(value.or(known).unwrap_or_else(Json::null))
+                })
+            })
         };
-        self.either(in_file, "/api/state", change, |changed: ChangedView| {
+        self.either(in_file, "/api/state", change.as_ref(), |changed: ChangedView| {
             let id = changed.id.as_deref().map(Json::from);
             Ok((id.unwrap_or(changed.value), changed.in_file))
         })
@@ -205,12 +207,13 @@ impl StatusDoor {
     /// Changes the inbox. Gives the item as it is now, or as it was when it was dismissed.
     pub fn change_ideas(&self, change: &IdeaChange) -> Result<Done<Idea>, Denied> {
         let in_file = || {
-            let (held, aside) = self.hold()?;
-            let changed = held.change_inbox(|inbox| {
-                change.apply(inbox, &clock::written(clock::now())).map_err(|it| Direct::Other(Denied::from(it)))
-            });
-            let changed = changed.map_err(|denied: Direct<Denied>| with_aside(denied, aside.as_deref()))?;
-            Ok(Changed { set_aside: changed.set_aside.or(aside), ..changed })
+            let change = change.clone();
+            self.in_file(move |held| {
+                held.change_inbox(|inbox| {
+                    let changed = change.apply(inbox, &clock::written(clock::now()));
+                    changed.map_err(|refusal| Direct::Other(Denied::from(refusal)))
+                })
+            })
         };
         self.either(in_file, "/api/inbox/changes", change, |idea: ChangedIdea| {
             let item = Idea::read(&idea.item).ok_or_else(|| Report::failed("the daemon's answer has no item"))?;
@@ -278,6 +281,17 @@ impl StatusDoor {
                 None => Ok(None),
             }
         })
+    }
+}
+
+/// The path of a change that concerns one value.
+fn changed_path(change: &StatusChange) -> Option<&StatusPath> {
+    match change {
+        StatusChange::Set { path, .. }
+        | StatusChange::Increment { path, .. }
+        | StatusChange::Append { path, .. }
+        | StatusChange::Clear { path } => Some(path),
+        _ => None,
     }
 }
 

@@ -60,8 +60,10 @@ impl Followed {
     }
 
     /// Writes the files, and says where damaged ones are kept. The log stays noted until both files show it.
-    pub fn write(self, folder: &StatusFolder, held: &HeldFolder<'_>) -> Result<Vec<PathBuf>, Report> {
+    pub fn write(self, folder: &StatusFolder, held: &HeldFolder) -> Result<Vec<PathBuf>, Report> {
         let is_whole = self.state.is_ok() && self.inbox.is_ok();
+        // The daemon that was killed may have left half a copy.
+        folder.sweep();
         let mut aside = Vec::new();
         if let Ok(mut state) = self.state {
             if !state.is_true {
@@ -84,7 +86,7 @@ impl Followed {
 impl<C: Content> File<C> {
     /// Writes the file, and says where a damaged one is kept. The copy comes after the file: a file that is older than its copy would be
     /// taken for an edit. If the command is killed in between, the next one does the same again.
-    fn write(&self, folder: &StatusFolder, held: &HeldFolder<'_>) -> Result<Option<PathBuf>, Report> {
+    fn write(&self, folder: &StatusFolder, held: &HeldFolder) -> Result<Option<PathBuf>, Report> {
         let aside = match &self.found {
             Bytes::Damaged if !self.is_true => Some(held.set_aside::<C>()?),
             Bytes::Parsed(bytes) if self.is_true && self.is_settled => {

@@ -24,7 +24,7 @@ const WORK: &str = "HATCHERY_TEST_WRITER";
 
 fn increment(folder: &StatusFolder) -> u64 {
     let path = "counter.n".parse().unwrap();
-    let changed = folder.change_state(|document| {
+    let changed = folder.change_state(move |document| {
         document.apply(&Edit::Increment { path, by: 1 }).unwrap();
         Ok::<_, Report>(document.get(&"counter.n".parse().unwrap()))
     });
