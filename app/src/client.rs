@@ -54,7 +54,7 @@ const MISTYPED: [&str; 4] = ["bad_amount", "no_such_harness", "plan_given", "unu
 #[derive(Debug)]
 pub enum Failure {
     /// The daemon said no.
-    Refused { code: Code, detail: ErrorDetail },
+    Refused { status: StatusCode, code: Code, detail: ErrorDetail },
     /// It did not answer: whether it did what it was asked for is not known.
     Away(Report),
     /// It could not be reached, and so has done nothing.
@@ -66,7 +66,9 @@ pub enum Failure {
 impl From<Failure> for Report {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Refused { code, detail } => Report::new(code, detail.message).hint(detail.hint).named(detail.code),
+            Failure::Refused { code, detail, .. } => {
+                Report::new(code, detail.message).hint(detail.hint).named(detail.code)
+            }
             Failure::Away(report) | Failure::Unasked(report) | Failure::Broken(report) => report,
         }
     }
@@ -341,7 +343,7 @@ async fn refused(response: Response<Incoming>) -> Failure {
                 status if status.is_server_error() => Code::Unreachable,
                 _ => Code::Failed,
             };
-            Failure::Refused { code, detail: error }
+            Failure::Refused { status, code, detail: error }
         }
         Err(_) => Failure::Broken(Report::failed(format_args!("the daemon answered {status}"))),
     }

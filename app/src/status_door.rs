@@ -17,6 +17,7 @@ use hatchery_core::build_event;
 use hatchery_core::idea_inbox::{Idea, IdeaInbox};
 use hatchery_core::refusal::RefusalKind;
 use hatchery_core::status::{IdeaChange, Json, Path as StatusPath, StatusChange, StatusDocument, StatusRefusal};
+use hyper::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
@@ -262,7 +263,9 @@ impl StatusDoor {
             Ok(answered) => Ok(Some(answered)),
             Err(Failure::Unasked(_)) => Ok(None),
             Err(Failure::Refused { detail, .. }) if detail.code == "stopping" => Ok(None),
-            Err(Failure::Refused { code, detail }) => {
+            Err(Failure::Refused { status, code, detail }) => {
+                // As without a daemon: the change itself cannot be.
+                let code = if status == StatusCode::UNPROCESSABLE_ENTITY { Code::Usage } else { code };
                 let report = Report::new(code, &detail.message).hint(&detail.hint);
                 Err(Denied::Refused { code: detail.code, report })
             }

@@ -2,6 +2,7 @@
 //! recorded once. The status document keeps the newest ones in `buildEvents`.
 
 use crate::build_run::BuildRun;
+use crate::status::shape::is_time;
 use crate::status::view::fields;
 use crate::status::{Json, JsonKind, Object, StatusDocument};
 
@@ -110,6 +111,10 @@ impl BuildEvent {
             if let Some(value) = object.get(field).filter(|value| !fits(value)) {
                 return Err(EventError::BadField { field, why: format!("it is {}, not a text", value.kind()) });
             }
+        }
+        if object.get("timestamp").and_then(Json::words).is_some_and(|time| !is_time(&time)) {
+            let why = "it must be a time such as \"2026-02-12T15:23:45Z\"".to_owned();
+            return Err(EventError::BadField { field: "timestamp", why });
         }
         let id = match object.get("id").and_then(Json::words) {
             Some(own) if is_plain(&own) => own,

@@ -10,6 +10,7 @@
 //! | [`path`] | where something is in the document |
 //! | [`merge`] | three-way merge and difference, field by field |
 //! | [`view`] | what a reader sees, whatever the fields hold |
+//! | [`shape`] | what the protocol's own fields accept |
 //! | [`change`] | what people, agents and hooks may ask for |
 //! | [`kept`] | what the log says about the status, and the decisions about it |
 //! | [`foreign`] | what another program has changed in a file, and what is only an old copy |
@@ -24,6 +25,7 @@ pub mod merge;
 pub mod path;
 pub mod quest_events;
 pub mod quest_view;
+pub(crate) mod shape;
 pub mod view;
 
 pub use change::{IdeaChange, StatusChange, StatusRefusal};
@@ -79,7 +81,9 @@ pub enum EditError {
     #[error("only an object can be merged, and this is {kind}")]
     PatchNotAnObject { kind: JsonKind },
     #[error("`{at}` is {kind}, so nothing can be below it")]
-    NothingBelow { at: Path, kind: JsonKind },
+    NothingBelow { at: Path, kind: Kind },
+    #[error("`{at}` cannot be {found}: the protocol says that it is {accepts}")]
+    WrongShape { at: Path, found: String, accepts: String },
     #[error("`{at}` has {len} items, and there is no item {index}")]
     NoSuchItem { at: Path, index: String, len: usize },
     #[error("`{at}` is {kind}, so it cannot be counted up")]
@@ -109,6 +113,9 @@ impl EditError {
             Self::NothingBelow { .. } | Self::NotANumber { .. } | Self::NotAList { .. } => {
                 "clear it first, or choose another path; `hatchery state get PATH` shows what it holds"
             }
+            Self::WrongShape { .. } => {
+                "docs/status.md lists what each field accepts; `hatchery state clear PATH` clears a field"
+            }
             Self::NoSuchItem { .. } => "append to the list instead",
             Self::Overflow { .. } => "set it to a smaller number first",
             Self::ListFull { .. } => "clear the list, or set it to the items that still matter",
@@ -125,6 +132,7 @@ impl EditError {
             Self::NotAnObject { .. } => "not_an_object",
             Self::PatchNotAnObject { .. } => "patch_not_an_object",
             Self::NothingBelow { .. } => "nothing_below",
+            Self::WrongShape { .. } => "wrong_shape",
             Self::NoSuchItem { .. } => "no_such_item",
             Self::NotANumber { .. } => "not_a_number",
             Self::Overflow { .. } => "overflow",

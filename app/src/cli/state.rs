@@ -262,13 +262,9 @@ fn json(text: &str) -> Result<Json, Report> {
     text_or_stdin(text)?.parse().map_err(refusal)
 }
 
-/// What is wrong with a path, a value, or with applying it to what is there.
+/// What is wrong with a path or a value.
 fn refusal(error: EditError) -> Report {
-    let code = match error {
-        EditError::BadPath { .. } | EditError::NotJson { .. } | EditError::PatchNotAnObject { .. } => Code::Usage,
-        _ => Code::Failed,
-    };
-    Report::new(code, &error).hint(error.hint())
+    Report::new(Code::Usage, &error).hint(error.hint())
 }
 
 fn choice(text: &str) -> Result<MissingStepChoice, String> {

@@ -3,7 +3,7 @@
 use super::chunk::PAST;
 use super::{BuildError, BuildRun, RunStatus, show_progress};
 use crate::dag;
-use crate::status::{Json, JsonKind, Object, StatusDocument};
+use crate::status::{Json, Kind, Object, StatusDocument, shape};
 use serde_json::json;
 
 /// No plan that a person approves has more.
@@ -70,7 +70,9 @@ pub fn approve(
     if let Some(phase) = text_of(&given, "convergencePhase").map_err(bad)? {
         begun.set("convergencePhase", phase);
     }
-    document.set("buildRun", begun.to_json());
+    let begun = begun.to_json();
+    shape::check_build_run(&begun).map_err(|wrong| bad(wrong.to_string()))?;
+    document.set("buildRun", begun);
     show_progress(document);
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! the tools of agents; they are applied to the file when no daemon runs, and to the world otherwise.
 
 use super::kept::BUILD_EVENTS;
-use super::{Edit, EditError, Json, Path, StatusDocument};
+use super::{Edit, EditError, Json, Path, StatusDocument, shape};
 use crate::build_event::{self, BuildEvent, EventError, MAX_EVENTS_IN_DOCUMENT};
 use crate::build_run::{self, BuildError, ChunkId, Move, ResumeTerms};
 use crate::idea_inbox::{Idea, IdeaInbox, IdeaType, InboxError, ItemStatus};
@@ -254,7 +254,12 @@ impl StatusRefusal {
         match self {
             Self::Inbox(InboxError::NoSuchItem(_) | InboxError::NothingPending)
             | Self::Build(BuildError::NoRun | BuildError::NoSuchChunk { .. }) => RefusalKind::Missing,
-            Self::Edit(EditError::BadPath { .. } | EditError::NotJson { .. } | EditError::PatchNotAnObject { .. })
+            Self::Edit(
+                EditError::BadPath { .. }
+                | EditError::NotJson { .. }
+                | EditError::PatchNotAnObject { .. }
+                | EditError::WrongShape { .. },
+            )
             | Self::Event(_)
             | Self::Inbox(
                 InboxError::BadType(_) | InboxError::BadStatus(_) | InboxError::Empty | InboxError::TooLong(_),
@@ -319,12 +324,16 @@ impl StatusChange {
 
     /// Changes a document, or says why it cannot be changed like that. `now` is a time in RFC 3339.
     pub fn apply(&self, document: &mut StatusDocument, now: &str) -> Result<(), StatusRefusal> {
+        let edit = self.edit();
+        if let Some(edit) = &edit {
+            shape::check(document, edit)?;
+        }
         if let Self::Append { path, value } = self
             && path.segments() == [BUILD_EVENTS]
         {
             return append_event(document, path, value);
         }
-        if let Some(edit) = self.edit() {
+        if let Some(edit) = edit {
             return Ok(document.apply(&edit)?);
         }
         match self {

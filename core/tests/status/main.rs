@@ -6,6 +6,7 @@ mod build;
 mod document;
 mod inbox;
 mod laws;
+mod shape;
 mod workflow;
 
 use hatchery_core::status::{Json, Path, StatusDocument};

@@ -2,6 +2,7 @@
 //! a restart, with everything in it that Hatchery does not know.
 
 use crate::support::daemon::{Grounds, wait_until};
+use crate::support::mcp::Tools;
 use hatchery::state_file::StatusFolder;
 use serde_json::{Value, json};
 use std::fs;
@@ -121,4 +122,36 @@ fn what_real_programs_write_into_an_idea_is_kept() {
     assert!(rest && item["status"] == "processing", "{item}");
     let file: Value = serde_json::from_str(&fs::read_to_string(folder.inbox_file()).unwrap()).unwrap();
     assert_eq!(file[0], item);
+}
+
+#[test]
+fn a_value_of_the_wrong_shape_is_refused_by_every_way_to_change_the_status() {
+    let grounds = Grounds::new();
+    let folder = StatusFolder::of(grounds.path());
+    fs::create_dir_all(folder.path()).unwrap();
+    // Another program is not told, so what it has written is taken as it is.
+    fs::write(folder.state_file(), r#"{"scenarioScore":"good"}"#).unwrap();
+    let words = "`buildRun` cannot be \"x\": the protocol says that it is an object";
+    for with_daemon in [false, true] {
+        let daemon = with_daemon.then(|| grounds.up());
+        for arguments in
+            [&["state", "set", "buildRun", "\"x\""][..], &["state", "merge", r#"{"nextStep":"y","buildRun":"x"}"#]]
+        {
+            let refused = grounds.run(arguments);
+            assert_eq!(refused.code, Some(2), "{with_daemon}, {arguments:?}: {refused:?}");
+            assert!(refused.stderr.contains(words) && refused.stderr.contains("hint:"), "{refused:?}");
+        }
+        if let Some(daemon) = daemon {
+            let answer = daemon.door.post("/api/state", &json!({ "set": { "path": "buildRun", "value": "x" } }));
+            assert_eq!((answer.status, answer.error().0.as_str()), (422, "wrong_shape"), "{answer:?}");
+            let mut tools = Tools::start(&grounds, &daemon.door.root());
+            let change = json!({ "action": "set", "path": "buildRun", "value": "\"x\"" });
+            let said = tools.call("change-state", change).bad();
+            assert!(said.contains(words), "{said}");
+        }
+        assert_eq!(state(&folder)["buildRun"], Value::Null);
+        assert_eq!(state(&folder)["scenarioScore"], "good");
+        grounds.run(&["state", "set", "nextStep", "\"y\""]).good();
+        assert_eq!(state(&folder)["scenarioScore"], "good", "it is beside the change");
+    }
 }
