@@ -141,9 +141,7 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
     if let Some(asked) = &asked {
         shown.set("experienceQuestion", asked.as_str());
     }
-    if let Some(next) = next_step(id, quest, asked.is_some()) {
-        shown.set("nextStep", next.as_str());
-    }
+    shown.set("nextStep", next_step(id, quest, asked.is_some()).as_str());
     let outputs = outputs(quest);
     if !outputs.is_empty() {
         shown.set(OUTPUTS, outputs.to_json());
@@ -348,13 +346,30 @@ fn score(quest: &Quest) -> Option<Value> {
     Some(json!({ "satisfied": satisfied.count(), "total": wanted.observables.len() }))
 }
 
-fn next_step(id: QuestId, quest: &Quest, is_asked: bool) -> Option<String> {
+/// What the user should do next, or what the quest does while the user has nothing to do.
+fn next_step(id: QuestId, quest: &Quest, is_asked: bool) -> String {
     let failed = quest.steps.iter().find(|(_, step)| matches!(step.state, StepState::Failed { .. }));
     match (quest.state, failed) {
-        _ if is_asked => Some("Answer a question: hatchery ask list".into()),
-        (QuestState::Paused, _) => Some(format!("Resume the quest: hatchery quest resume {id}")),
-        (_, Some((step, _))) => Some(format!("Retry a failed step: hatchery quest retry {id} {step}")),
-        (QuestState::Open | QuestState::Complete { .. } | QuestState::Abandoned { .. }, None) => None,
+        _ if is_asked => "Answer a question: hatchery ask list".into(),
+        (QuestState::Paused, _) => format!("Resume the quest: hatchery quest resume {id}"),
+        (_, Some((step, _))) => format!("Retry a failed step: hatchery quest retry {id} {step}"),
+        (QuestState::Open | QuestState::Complete { .. } | QuestState::Abandoned { .. }, None) => {
+            format!("Nothing waits for you: {}. Follow it: hatchery quest watch {id}", progress(quest))
+        }
+    }
+}
+
+/// What is being done, and what comes after it.
+fn progress(quest: &Quest) -> String {
+    match phase(quest) {
+        Phase::Requirements => "the requirements are written, then the steps are planned".into(),
+        Phase::Plan => "the steps are planned, then they are worked on".into(),
+        Phase::Work => {
+            let steps = work(quest);
+            let done = steps.iter().filter(|(_, step)| completed_at(step).is_some()).count();
+            format!("{done} of {} steps are complete, then all of it is reviewed", steps.len())
+        }
+        Phase::Review => "all steps are complete and are reviewed".into(),
     }
 }
 

@@ -52,6 +52,11 @@ fn a_running_quest_is_a_build_run() {
     assert_eq!(run["lastCheckpoint"], run["chunks"][0]["completedAt"]);
     assert_eq!((&shown["chunkProgress"]["current"], &shown["chunkProgress"]["total"]), (&json!(2), &json!(2)));
     assert_eq!((&shown["workflowStep"], &shown["activeSection"]), (&json!("executor-build"), &json!("#core-flow")));
+    let next = format!(
+        "Nothing waits for you: 1 of 2 steps are complete, then all of it is reviewed. Follow it: hatchery quest watch {quest}"
+    );
+    assert_eq!(shown["nextStep"], next);
+    assert!(shop.grounds.run(&["statusline"]).good().contains("Nothing waits for you: 1 of 2 steps"));
     assert_eq!(shown["agentOutputs"]["codeweaver"]["summary"], "laid the stones");
     assert!(shown["lastUpdated"].is_string());
     let status = shop.door().get("/api/build-status").json();
