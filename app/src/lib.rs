@@ -56,7 +56,6 @@ pub mod seats;
 pub mod selftest_folder;
 pub mod shared_file;
 pub mod sim;
-pub mod slug;
 pub mod spec_sections;
 pub mod spool;
 pub mod state_file;

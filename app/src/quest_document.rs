@@ -11,6 +11,7 @@ use hatchery_core::quest::{
 };
 use hatchery_core::roles::{Phase, Table};
 use hatchery_core::run::{Run, RunState};
+use hatchery_core::slug;
 use hatchery_core::usage::{Money, Usage};
 use hatchery_core::{AgentId, EventId, QuestId, Timestamp, World};
 use serde::{Deserialize, Serialize};
@@ -158,6 +159,12 @@ pub struct StepAgentDocument {
 }
 
 impl QuestDocument {
+    /// The readable name of the quest.
+    pub fn slug(&self) -> String {
+        let of_branch = self.branch.as_deref().and_then(|branch| branch.strip_prefix("hatchery/"));
+        of_branch.map_or_else(|| slug::of(&self.request, self.id.as_bytes()), str::to_owned)
+    }
+
     pub fn of(world: &World, id: QuestId) -> Option<Self> {
         let (quest, quest_spec) = (world.quest(id)?, world.quest_spec(id)?);
         let mut steps: Vec<(&StepId, &Step)> = quest.steps.iter().map(|(id, step)| (id, step.as_ref())).collect();

@@ -249,7 +249,9 @@ impl Repository {
 
     /// A slug for a new quest or agent, after which nothing is called yet.
     pub fn free_slug(&self, request: &str, id: &[u8; 16]) -> Result<String, WorktreeError> {
-        crate::slug::choose(request, id, |slug| Ok(self.worktrees().join(slug).exists() || self.has_trunk(slug)?))
+        hatchery_core::slug::choose(request, id, |slug| {
+            Ok(self.worktrees().join(slug).exists() || self.has_trunk(slug)?)
+        })
     }
 
     /// The files of the user's checkout that are changed and not committed, at most so many, and how many there are. Agents in worktrees do

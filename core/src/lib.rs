@@ -35,7 +35,7 @@
 //! | [`price`] | what tokens cost, by model |
 //! | [`usage`] | money and tokens, and the meter that adds them up |
 //! | [`status`], [`build_run`], [`build_event`], [`workflow`], [`idea_inbox`] | the status protocol: its files, and what may change in them |
-//! | [`id`], [`time`] | identities and instants |
+//! | [`id`], [`slug`], [`time`] | identities, readable names, and instants |
 
 // A new variant must be thought of wherever it matters.
 #![warn(clippy::wildcard_enum_match_arm)]
@@ -73,6 +73,7 @@ pub mod roles;
 pub mod run;
 pub mod seat;
 pub mod session;
+pub mod slug;
 pub mod status;
 pub mod step;
 pub mod stream_json;

@@ -46,7 +46,7 @@ pub(crate) use quest_spec::check_ward;
 pub use quest_spec::{
     Isolation, MAX_REQUEST_BYTES, MAX_SLOTS, MAX_WARD_BYTES, MAX_WARD_MS, MIN_WARD_MS, QuestSpec, QuestStart, WardSpec,
 };
-pub use reference::{QuestCandidate, QuestCandidates, resolve};
+pub use reference::{QuestCandidate, QuestCandidates, resolve, slug_of};
 pub use signal::{MAX_SIGNAL_BYTES, SIGNAL_TOOL, Signal};
 pub(crate) use signal::{from_stream, give, of_tool};
 pub(crate) use slot::serve;

@@ -1,11 +1,11 @@
 //! The settings of seats: `[seats]` in `hatchery.toml`.
 
 use crate::report::{Code, Report};
-use crate::slug;
 use crate::strict::Within;
 use hatchery_core::agent::MAX_HATCH_MS;
 use hatchery_core::mail::HUMAN;
 use hatchery_core::seat::{HATCH_MS, Mode, TRANSCRIPT_CHARS};
+use hatchery_core::slug;
 use serde::Deserialize;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};

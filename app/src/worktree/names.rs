@@ -1,7 +1,7 @@
 //! What the branches, folders and refs of a quest or an agent are called: after its slug. Names come from elsewhere, and none becomes a path
 //! or a ref unchecked.
 
-use crate::slug;
+use hatchery_core::slug;
 use std::fmt;
 
 /// Quests of earlier versions have no slug. Their id is in its place, which is 22 characters of base64url.

@@ -1,7 +1,7 @@
 //! Which quest a user means: an id, a slug, or the beginning of one of them.
 
 use super::QuestSpec;
-use crate::{QuestId, Refusal, World};
+use crate::{QuestId, Refusal, World, slug};
 use std::fmt;
 
 /// The longest reference that a refusal repeats, in characters.
@@ -15,7 +15,7 @@ const MAX_REQUEST_CHARS: usize = 60;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestCandidate {
     pub id: QuestId,
-    pub slug: Option<String>,
+    pub slug: String,
     /// The state of the quest.
     pub state: &'static str,
     /// The beginning of the request.
@@ -26,20 +26,25 @@ pub struct QuestCandidate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestCandidates(pub Vec<QuestCandidate>);
 
+/// The readable name of a quest: that of its branch, or one that is made in the same way.
+pub fn slug_of(id: QuestId, quest_spec: &QuestSpec) -> String {
+    quest_spec.slug().map_or_else(|| slug::of(&quest_spec.request, id.as_bytes()), str::to_owned)
+}
+
 /// The quest that a reference means. A whole id or a whole slug comes before the beginning of another one.
 pub fn resolve(world: &World, reference: &str) -> Result<QuestId, Refusal> {
     let whole = reference.parse().ok();
     if let Some(id) = whole.filter(|id| world.quest(*id).is_some()) {
         return Ok(id);
     }
-    let slug = |id: QuestId| world.quest_spec(id).and_then(QuestSpec::slug);
+    let slug = |id: QuestId| world.quest_spec(id).map(|quest_spec| slug_of(id, quest_spec));
     let meant = |is_meant: &dyn Fn(QuestId) -> bool| -> Vec<QuestId> {
         world.quests().map(|(id, _)| id).filter(|id| is_meant(*id)).collect()
     };
-    let mut found = meant(&|id| slug(id) == Some(reference));
+    let mut found = meant(&|id| slug(id).as_deref() == Some(reference));
     if found.is_empty() && !reference.is_empty() {
         let begins = |text: &str| text.starts_with(reference);
-        found = meant(&|id| begins(&id.to_string()) || slug(id).is_some_and(begins));
+        found = meant(&|id| begins(&id.to_string()) || slug(id).as_deref().is_some_and(begins));
     }
     let shown = || reference.chars().take(MAX_REFERENCE_CHARS).collect();
     match found[..] {
@@ -58,7 +63,7 @@ fn candidate(world: &World, id: QuestId) -> Option<QuestCandidate> {
     let first_line = quest_spec.request.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     Some(QuestCandidate {
         id,
-        slug: quest_spec.slug().map(str::to_owned),
+        slug: slug_of(id, quest_spec),
         state: quest.state.word(),
         request: first_line.trim().chars().take(MAX_REQUEST_CHARS).collect(),
     })
@@ -68,8 +73,7 @@ impl fmt::Display for QuestCandidates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} quests:", self.0.len())?;
         for QuestCandidate { id, slug, state, request } in self.0.iter().take(MAX_LISTED) {
-            let slug = slug.as_ref().map(|slug| format!("{slug}, ")).unwrap_or_default();
-            write!(f, "\n  {id}  {slug}{state}: {request}")?;
+            write!(f, "\n  {id}  {slug}, {state}: {request}")?;
         }
         match self.0.len().saturating_sub(MAX_LISTED) {
             0 => Ok(()),

@@ -42,7 +42,7 @@ pub fn introduce(context: &Context, quest: &QuestDocument) {
     };
     let place = match &quest.branch {
         Some(branch) => format!("steps work in git worktrees, and the result will be on the branch {branch}"),
-        None => "steps work in the project itself".to_owned(),
+        None => format!("steps work in the project itself · {} names it, too", quest.slug()),
     };
     say(paint(DIM, format_args!("quest {}: {} · {ward} · {place}", quest.id, counted(quest.slots.into(), "slot"))));
 }
@@ -50,7 +50,7 @@ pub fn introduce(context: &Context, quest: &QuestDocument) {
 pub fn show(quest: &QuestDocument, merged: bool, history: bool) -> Result<(), Report> {
     let now = clock::now();
     let (complete, all) = quest.progress();
-    print_line(&format!("{}  {}", paint(STRONG, quest.id), word(quest.state)))?;
+    print_line(&format!("{}  {}  {}", paint(STRONG, quest.id), paint(DIM, quest.slug()), word(quest.state)))?;
     print_line(&format!("  {}", printable(&quest.request).replace('\n', "\n  ")))?;
     let budget = quest.budget.map(|budget| format!(" of {budget}")).unwrap_or_default();
     let facts = format!(

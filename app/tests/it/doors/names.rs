@@ -110,3 +110,29 @@ fn empty_and_absurd_ids_are_unknown_ones() {
         );
     }
 }
+
+#[test]
+fn a_quest_without_git_has_a_slug_that_every_command_accepts() {
+    let shop = Workshop::with(SHORT, Vec::new());
+    let made = shop.grounds.run(&["quest", "new", "--isolation", "none", "--quick", "Build a small bridge"]);
+    let (id, said) = (made.stdout.trim().to_owned(), made.stderr.clone());
+    let slug = said
+        .split_whitespace()
+        .find(|word| word.starts_with("build-small-bridge-"))
+        .unwrap_or_else(|| panic!("{said}"));
+    assert!(shop.grounds.run(&["quest", "show", &id]).good().lines().next().unwrap().contains(slug));
+    for (arguments, code, words) in [
+        (&["quest", "show", slug][..], 0, id.as_str()),
+        (&["quest", "budget", slug, "5"], 0, "5"),
+        (&["quest", "export", slug], 0, &id),
+        (&["quest", "show", "build-small"], 0, &id),
+        (&["events", "--quest", slug], 0, "quest_created"),
+        (&["diff", slug], 1, "has no branch"),
+        (&["merge", slug], 1, "not in a git repository"),
+        (&["quest", "abandon", slug], 0, "abandoned"),
+    ] {
+        let ran = shop.grounds.run(arguments);
+        assert_eq!(ran.code, Some(code), "{arguments:?}: {ran:?}");
+        assert!(format!("{}{}", ran.stdout, ran.stderr).contains(words), "{arguments:?}: {ran:?}");
+    }
+}

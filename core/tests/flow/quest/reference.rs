@@ -1,7 +1,7 @@
 //! Which quest a reference means: an id, a slug, or the beginning of one of them.
 
 use super::words::*;
-use hatchery_core::quest::{Isolation, QuestSpec, QuestStart, resolve};
+use hatchery_core::quest::{Isolation, QuestSpec, Start, resolve, slug_of};
 use hatchery_core::{Command, QuestId, Refusal};
 
 /// `AAAA…` and `AAAB…`: alike in their first three characters.
@@ -66,4 +66,20 @@ fn an_ambiguous_reference_lists_what_tells_the_quests_apart() {
         "`add-` may mean 2 quests:\n  {X}  add-verbose-1a2b, open: Add a verbose flag\n  {Y}  add-quiet-3c4d, paused: Add a quiet flag"
     );
     assert_eq!(refusal.to_string(), expected);
+}
+
+#[test]
+fn a_quest_without_a_branch_has_a_slug_too() {
+    let mut play = before();
+    for (quest, request) in [(X, "Build a bridge"), (Y, "Build a road")] {
+        let quest_spec = Box::new(QuestSpec { request: request.into(), isolation: Isolation::None, ..quest_spec() });
+        play.must(Command::CreateQuest { quest, quest_spec, budget: None, start: Start::default() });
+    }
+    let slug = |quest| slug_of(quest, play.world.quest_spec(quest).expect("it was created"));
+    assert_eq!((slug(X).as_str(), slug(Y).as_str()), ("build-bridge-0000", "build-road-0000"));
+    for (reference, quest) in [("build-bridge-0000", X), ("build-r", Y)] {
+        assert_eq!(resolve(&play.world, reference), Ok(quest), "{reference}");
+    }
+    let refused = resolve(&play.world, "build-").expect_err("two quests have it");
+    assert!(refused.to_string().contains(&format!("{Y}  build-road-0000, open: Build a road")), "{refused}");
 }

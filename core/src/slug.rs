@@ -1,10 +1,10 @@
-//! Slugs: the readable names of branches and worktrees, such as `add-verbose-flag-3f2a`. The words come from a request, the end from
-//! an id, so that two equal requests have different slugs.
+//! Slugs: the readable names of quests, branches and worktrees, such as `add-verbose-flag-3f2a`. The words come from a request, the end
+//! from an id, so that two equal requests have different slugs.
 
 /// The longest part of a slug that comes from the request.
 const WORDS_CHARS: usize = 32;
-/// How many characters of the id are in a slug, unless another slug has the same ones.
-const ID_CHARS: usize = 4;
+/// How many bytes of the id are in a slug, unless another slug has the same ones. A byte has two characters.
+const ID_BYTES: usize = 2;
 /// Words that tell nothing.
 const FILLERS: [&str; 9] = ["a", "an", "the", "to", "of", "and", "please", "in", "for"];
 /// The words of a slug, where the request has no usable ones.
@@ -12,22 +12,30 @@ const NAMELESS: &str = "work";
 
 /// A slug that is not taken.
 pub fn choose<E>(request: &str, id: &[u8; 16], mut is_taken: impl FnMut(&str) -> Result<bool, E>) -> Result<String, E> {
-    let words = words(request);
-    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    for chars in (ID_CHARS..id.len()).step_by(ID_CHARS) {
-        let slug = format!("{words}-{}", &id[..chars]);
+    for bytes in (ID_BYTES..id.len()).step_by(ID_BYTES) {
+        let slug = with_id(request, &id[..bytes]);
         if !is_taken(&slug)? {
             return Ok(slug);
         }
     }
-    Ok(format!("{words}-{id}"))
+    Ok(with_id(request, id))
+}
+
+/// The slug of a quest without a branch. Two quests have the same one only by chance; then a reference to it is ambiguous.
+pub fn of(request: &str, id: &[u8; 16]) -> String {
+    with_id(request, &id[..ID_BYTES])
+}
+
+fn with_id(request: &str, id: &[u8]) -> String {
+    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{id}", words(request))
 }
 
 /// Whether a text has the form of a slug: words and a part of an id, in lower case, joined by single dashes.
 pub fn is_slug(text: &str) -> bool {
     let is_word =
         |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
-    let is_hex = |end: &str| end.len() >= ID_CHARS && end.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
+    let is_hex = |end: &str| end.len() >= 2 * ID_BYTES && end.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
     let longest = WORDS_CHARS + 1 + 32;
     text.len() <= longest && text.split('-').all(is_word) && text.rsplit_once('-').is_some_and(|(_, end)| is_hex(end))
 }
