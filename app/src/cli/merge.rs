@@ -92,10 +92,10 @@ fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, rescued: O
             say(format_args!("the branch is removed; its single commits are kept: `hatchery rescue restore {name}`"));
         }
         (BranchKind::Agent, None) => say("the branch and its worktree are removed"),
-        // Git takes a branch that was squashed for one that was not merged.
+        // Git takes a branch that was squashed, now or earlier, for one that was not merged.
         (BranchKind::Quest, _) => say(format_args!(
             "the branch stays; `git branch {} {branch}` removes it",
-            if squashed { "-D" } else { "-d" }
+            if squashed || !changed { "-D" } else { "-d" }
         )),
     }
     if view.line.kind == BranchKind::Quest && view.line.open {

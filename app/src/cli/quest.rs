@@ -259,7 +259,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             let document = tell::document(context, quest)?;
             match context.json {
                 true => print_json(&document)?,
-                false => show::show(&document, tell::is_merged(context, &document)?, *history)?,
+                false => show::show(&document, tell::merged(context, &document)?, *history)?,
             }
             Ok(ExitCode::SUCCESS)
         }

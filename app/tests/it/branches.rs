@@ -348,6 +348,16 @@ fn a_merged_quest_is_known_as_merged() {
         assert_eq!(subject, if squash { "Build a bridge" } else { "Merge quest: Build a bridge" });
         let shown = shop.grounds.run(&["quest", "show", &quest]).good();
         assert!(shown.contains("the work is merged") && !shown.contains("takes it over"), "{shown}");
+        // As people do after a merge, with the command that is shown. Then nothing is left to take over.
+        let again = shop.grounds.run(&["merge", &branch]);
+        assert!(again.stderr.contains(&format!("`git branch -D {branch}` removes it")), "{again:?}");
+        let head = shop.git(&["rev-parse", &branch]);
+        shop.git(&["branch", "-D", &branch]);
+        let shown = shop.grounds.run(&["quest", "show", &quest]).good();
+        assert!(shown.contains("which was deleted") && !shown.contains("takes it over"), "{shown}");
+        let refused = shop.grounds.run(&["merge", &branch]);
+        assert!(refused.code == Some(1) && refused.stderr.contains("there is no branch"), "{refused:?}");
+        shop.git(&["branch", &branch, &head]);
         let list = shop.door().get("/api/branches").json();
         assert_eq!((&list["branches"][0]["branch"], &list["branches"][0]["merged"]), (&json!(branch), &json!(true)));
         // The only other branch is meant without being named.

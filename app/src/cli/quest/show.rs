@@ -3,6 +3,7 @@
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
 use super::super::short_ids::ShortIds;
 use super::super::{Context, counted, print_line, say};
+use super::tell::Merged;
 use crate::clock;
 use crate::http::QuestLine;
 use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
@@ -47,7 +48,7 @@ pub fn introduce(context: &Context, quest: &QuestDocument) {
     say(paint(DIM, format_args!("quest {}: {} · {ward} · {place}", quest.id, counted(quest.slots.into(), "slot"))));
 }
 
-pub fn show(quest: &QuestDocument, merged: bool, history: bool) -> Result<(), Report> {
+pub fn show(quest: &QuestDocument, merged: Merged, history: bool) -> Result<(), Report> {
     let now = clock::now();
     let (complete, all) = quest.progress();
     print_line(&format!("{}  {}  {}", paint(STRONG, quest.id), paint(DIM, quest.slug()), word(quest.state)))?;
@@ -69,8 +70,9 @@ pub fn show(quest: &QuestDocument, merged: bool, history: bool) -> Result<(), Re
     if let Some(branch) = quest.branch.as_ref().filter(|_| complete > 0 && quest.has_work) {
         let slug = branch.trim_start_matches("hatchery/");
         let words = match merged {
-            true => format!("  the work is merged: your branch has everything of {branch}"),
-            false => format!("  the work is on the branch {branch}: `hatchery merge {slug}` takes it over"),
+            Merged::Yes => format!("  the work is merged: your branch has everything of {branch}"),
+            Merged::No => format!("  the work is on the branch {branch}: `hatchery merge {slug}` takes it over"),
+            Merged::BranchGone => format!("  the work was on the branch {branch}, which was deleted"),
         };
         print_line(&paint(DIM, words))?;
     }

@@ -97,15 +97,26 @@ pub fn document(context: &Context, quest: &str) -> Result<QuestDocument, Report>
     asking(async { Client::visit(&context.project).await?.get(&quest_path(quest, "")).await })
 }
 
+/// Where the work of a quest is, beside its branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// Your branch has all of it.
+    Yes,
+    No,
+    /// The branch of the quest was deleted, as people do after a merge.
+    BranchGone,
+}
+
 /// Whether your branch has the work of a quest.
-pub fn is_merged(context: &Context, quest: &QuestDocument) -> Result<bool, Report> {
-    let Some(branch) = quest.branch.as_ref().filter(|_| quest.has_work) else { return Ok(false) };
+pub fn merged(context: &Context, quest: &QuestDocument) -> Result<Merged, Report> {
+    let Some(branch) = quest.branch.as_ref().filter(|_| quest.has_work) else { return Ok(Merged::No) };
     let view =
         asking(async { Client::visit(&context.project).await?.get::<BranchView>(&branch_path(branch, "")).await });
     match view {
-        Ok(view) => Ok(view.line.merged),
+        Ok(view) if view.head.is_none() => Ok(Merged::BranchGone),
+        Ok(view) => Ok(if view.line.merged { Merged::Yes } else { Merged::No }),
         // There may be no repository any more. The quest can still be shown.
-        Err(report) if report.code == Code::Failed => Ok(false),
+        Err(report) if report.code == Code::Failed => Ok(Merged::No),
         Err(report) => Err(report),
     }
 }
