@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::report::Report;
 use hatchery_core::SessionId;
+use hatchery_core::agent::ROOT_NAME;
 use std::process::ExitCode;
 
 /// Create an agent that inherits another agent's history
@@ -86,8 +87,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 
 /// A project that does not exist has no agent who could be meant; but agent 0 is made with it.
 async fn client(context: &Context, args: &Args) -> Result<Client, Report> {
-    match args.agent {
+    match args.agent.as_deref() {
+        None | Some(ROOT_NAME) => Client::reach(&context.project).await,
         Some(_) => Client::visit(&context.project).await,
-        None => Client::reach(&context.project).await,
     }
 }

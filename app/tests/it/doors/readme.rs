@@ -1,4 +1,4 @@
-//! The README, followed word by word in one shell: each command of its examples is run, and what the README shows must come.
+//! Documents, followed word by word in one shell: each command of their examples is run, and what the document shows must come.
 //!
 //! Examples marked `console` are run. Those marked `sh` need an account or install the program.
 
@@ -11,10 +11,13 @@ use std::time::Instant;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hatchery");
 /// Ends the output of a command in the shell.
 const MARK: &str = "__the_command_has_ended__";
-/// Folders of the README that the test has elsewhere.
-const FOLDERS: [&str; 2] = ["/tmp/hello", "/tmp/quest"];
+/// Folders of the documents that the tests have elsewhere.
+const FOLDERS: [&str; 4] = ["/tmp/hello", "/tmp/quest", "/tmp/agents", "/tmp/session"];
+/// How many characters of an id are printed, unless two ids begin with the same ones.
+const SHORT_ID_CHARS: usize = 8;
+const ID_CHARS: usize = 22;
 
-/// A command and the lines that the README shows below it.
+/// A command and the lines that the document shows below it.
 #[derive(Debug)]
 struct Example {
     command: String,
@@ -76,7 +79,7 @@ impl Shell {
 /// Stops what was started, also when the test fails.
 impl Drop for Shell {
     fn drop(&mut self) {
-        for folder in ["hello", "quest"] {
+        for folder in FOLDERS.map(|folder| folder.trim_start_matches("/tmp/")) {
             let down = format!("cd ~/{folder} 2>/dev/null && hatchery stop --all --wait 5; hatchery down");
             writeln!(self.input, "{{ {down}; }} >/dev/null 2>&1 </dev/null").ok();
         }
@@ -99,10 +102,8 @@ fn lasting(line: &str, home: &str) -> String {
             continue;
         }
         plain.push_str(&match word.rsplit_once('-') {
-            // An id may have two dashes in a row, and never begins with one.
-            _ if word.len() == 22 && !word.starts_with('-') && word.chars().any(|it| it.is_ascii_uppercase()) => {
-                "ID".to_owned()
-            }
+            _ if is_id(&word) => "ID".to_owned(),
+            _ if is_day(&word) => "DAY".to_owned(),
             Some((words, end)) if end.len() == 4 && end.chars().all(|it| it.is_ascii_hexdigit()) => {
                 format!("{words}-HEX")
             }
@@ -117,15 +118,57 @@ fn lasting(line: &str, home: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// An id may have two dashes in a row, and never begins with one.
+fn is_id(word: &str) -> bool {
+    word.len() == ID_CHARS && !word.starts_with('-') && word.chars().any(|it| it.is_ascii_uppercase()) && is_of_id(word)
+}
+
+fn is_of_id(word: &str) -> bool {
+    word.chars().all(|it| it.is_ascii_alphanumeric() || "-_".contains(it))
+}
+
+/// `2026-11-15`
+fn is_day(word: &str) -> bool {
+    word.len() == 10 && word.split('-').count() == 3 && word.chars().all(|it| it.is_ascii_digit() || it == '-')
+}
+
+/// Whether a word of the document is the beginning of an id: no word of a language has digits or capitals in the middle.
+fn is_short_id(word: &str) -> bool {
+    word.len() == SHORT_ID_CHARS
+        && is_of_id(word)
+        && word.chars().any(|it| it.is_ascii_digit())
+        && word.chars().any(|it| it.is_ascii_uppercase())
+}
+
+/// Whether a line is as shown. What is a short id is known from the document: any text of that length can be one.
+fn is_same(shown: &str, printed: &str, home: &str) -> bool {
+    let (mut shown, mut printed): (Vec<&str>, Vec<&str>) =
+        (shown.split_whitespace().collect(), printed.split_whitespace().collect());
+    for (shown, printed) in shown.iter_mut().zip(&mut printed) {
+        if is_short_id(shown) && printed.len() == SHORT_ID_CHARS && is_of_id(printed) {
+            (*shown, *printed) = ("SHORT", "SHORT");
+        }
+    }
+    lasting(&shown.join(" "), home) == lasting(&printed.join(" "), home)
+}
+
 /// Whether the lines are as shown; `…` stands for any lines.
-fn is_as_shown(shown: &[String], printed: &[String]) -> bool {
+fn is_as_shown(shown: &[String], printed: &[String], home: &str) -> bool {
     match shown.split_first() {
         None => printed.is_empty(),
         Some((line, rest)) if line == "…" => {
-            (0..=printed.len()).any(|skipped| is_as_shown(rest, &printed[skipped..]))
+            (0..=printed.len()).any(|skipped| is_as_shown(rest, &printed[skipped..], home))
         }
-        Some((line, rest)) => printed.first() == Some(line) && is_as_shown(rest, &printed[1..]),
+        Some((line, rest)) => {
+            printed.first().is_some_and(|first| is_same(line, first, home)) && is_as_shown(rest, &printed[1..], home)
+        }
     }
+}
+
+/// The ids in lines, in their order.
+fn ids(lines: &[String]) -> Vec<String> {
+    let words = lines.iter().flat_map(|line| line.split(|it: char| !it.is_ascii_alphanumeric() && !"-_".contains(it)));
+    words.filter(|word| is_id(word)).map(str::to_owned).collect()
 }
 
 /// The number after a word.
@@ -137,37 +180,50 @@ fn number_after(word: &str, lines: &[String]) -> Option<String> {
 
 #[test]
 fn the_readme_works_from_top_to_bottom() {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
-    let examples = examples(&readme);
-    assert!(examples.len() >= 9, "the examples were found: {examples:#?}");
+    follow("README.md", 9);
+}
+
+#[test]
+fn the_page_about_agents_works_from_top_to_bottom() {
+    follow("docs/agents.md", 15);
+}
+
+/// Does what a document says, which has at least so many commands.
+fn follow(document: &str, least: usize) {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(document)).unwrap();
+    let examples = examples(&text);
+    assert!(examples.len() >= least, "the examples were found: {examples:#?}");
     let place = tempfile::tempdir().unwrap();
     let home = place.path().canonicalize().unwrap();
     let home_text = home.to_str().unwrap();
     let mut shell = Shell::start(&home);
-    // Process ids of the README, and those that they are here.
-    let mut numbers: Vec<(String, String)> = Vec::new();
+    // Process ids and ids of the document, and those that they are here.
+    let mut names: Vec<(String, String)> = Vec::new();
     for Example { command, shown } in &examples {
         let mut meant = FOLDERS.iter().fold(command.clone(), |command, folder| {
             command.replace(folder, &format!("{home_text}/{}", folder.trim_start_matches("/tmp/")))
         });
-        for (there, here) in &numbers {
+        for (there, here) in &names {
             meant = meant.replace(there, here);
         }
-        let wanted: Vec<String> = shown.iter().map(|line| lasting(line, home_text)).collect();
-        let looks = ["hatchery why", "hatchery status", "hatchery history"].iter().any(|it| command.starts_with(it));
+        let looks = ["why", "status", "history", "session list", "events"];
+        let looks = looks.iter().any(|it| command.starts_with(&format!("hatchery {it}")));
         let deadline = Instant::now() + PATIENCE;
         let printed = loop {
             let printed = shell.run(&meant);
-            let plain: Vec<String> = printed.iter().map(|line| lasting(line, home_text)).collect();
-            if shown.is_empty() || is_as_shown(&wanted, &plain) {
+            if shown.is_empty() || is_as_shown(shown, &printed, home_text) {
                 break printed;
             }
             // A person is slower than the agent: what is looked at may come a moment later.
-            assert!(looks && Instant::now() < deadline, "{command}\nshows  {wanted:#?}\nprints {plain:#?}");
+            assert!(looks && Instant::now() < deadline, "{command}\nshows  {shown:#?}\nprints {printed:#?}");
             std::thread::sleep(LOOK_AGAIN);
         };
         for word in ["pid ", "process "] {
-            numbers.extend(number_after(word, shown).zip(number_after(word, &printed)));
+            names.extend(number_after(word, shown).zip(number_after(word, &printed)));
+        }
+        let (there, here) = (ids(shown), ids(&printed));
+        if there.len() == here.len() {
+            names.extend(there.into_iter().zip(here));
         }
     }
 }
