@@ -1,10 +1,11 @@
-//! One convention for JSON, in answers of the API and in what commands print: names in camelCase, a list in an object with `head`, money
+//! One convention for JSON, in answers of the API, in what commands print, and in the examples of the documents: names in camelCase, a list in an object with `head`, money
 //! with dollars. What is exempt is named here: parts of events, and documents whose form other programs fix.
 
 use crate::support::quest::{SHORT, done, step, text, write};
 use crate::support::workshop::Workshop;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// The schemas of documents that other programs read or write: the events of the other dialect, identity documents, and the status files.
 const FIXED_ELSEWHERE: [&str; 3] = ["DialectEvent", "IdentityDocument", "BuildEventObject"];
@@ -271,4 +272,74 @@ fn printed(shop: &Workshop, command: &[&str]) -> Value {
     let arguments: Vec<&str> = ["--json"].into_iter().chain(command.iter().copied()).collect();
     let ran = shop.grounds.run(&arguments);
     serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{command:?}: {error}: {ran:?}"))
+}
+
+/// What the documents show in a form of its own, by the beginning of the path of the document.
+const SHOWN_ELSEWHERE: [(&str, &[&str]); 4] = [
+    // A script of a scripted agent.
+    (
+        "docs/scripted-agents.md",
+        &[
+            "partial_thought",
+            "is_error",
+            "file_path",
+            "sleep_ms",
+            "long_line",
+            "write_file",
+            "sleep_s",
+            "input_tokens",
+            "output_tokens",
+            "resets_in_s",
+            "last_words",
+            "ignore_sigterm",
+            "request_id",
+        ],
+    ),
+    ("docs/runs.md", &["sleep_ms", "input_tokens", "output_tokens"]),
+    // A line of `history import`.
+    ("docs/commands.md", &["fork_message_id"]),
+    // A change of the status, as the log has it.
+    ("docs/status.md", &["start_step"]),
+];
+
+/// The names of fields in a text: `"name":`.
+fn names_of(text: &str) -> impl Iterator<Item = &str> {
+    let parts: Vec<&str> = text.split('"').collect();
+    let names = parts.windows(2).filter(|pair| pair[1].trim_start().starts_with(':')).map(|pair| pair[0]);
+    let names: Vec<&str> = names.filter(|name| !name.is_empty() && !name.contains(char::is_whitespace)).collect();
+    names.into_iter()
+}
+
+/// The contents of the blocks of a document that are marked as JSON.
+fn json_blocks(document: &str) -> impl Iterator<Item = &str> {
+    document.split("```json\n").skip(1).filter_map(|rest| rest.split_once("\n```").map(|(block, _)| block))
+}
+
+#[test]
+fn the_json_of_the_documents_keeps_to_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let documents = docs.filter(|path| path.extension().is_some_and(|it| it == "md")).chain([root.join("README.md")]);
+    let (mut names, mut blocks, mut exempt) = (0, 0, BTreeSet::new());
+    for path in documents {
+        let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let elsewhere =
+            SHOWN_ELSEWHERE.iter().find(|(document, _)| *document == name).map_or(&[][..], |(_, names)| names);
+        for field in names_of(&text) {
+            names += 1;
+            match elsewhere.iter().find(|known| **known == field) {
+                Some(known) => drop(exempt.insert((name.to_owned(), *known))),
+                None => assert!(is_convention(field), "{name} has the name `{field}`"),
+            }
+        }
+        for block in json_blocks(&text) {
+            blocks += 1;
+            let value = serde_json::from_str(block).unwrap_or_else(|error| panic!("{name}: {error}: {block}"));
+            check_printed(&value, name);
+        }
+    }
+    assert!(names > 150 && blocks >= 4, "only {names} names and {blocks} blocks were looked at");
+    let listed: usize = SHOWN_ELSEWHERE.iter().map(|(_, names)| names.len()).sum();
+    assert_eq!(exempt.len(), listed, "each exception is used: {exempt:?}");
 }
