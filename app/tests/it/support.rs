@@ -1,6 +1,7 @@
 //! What the tests stand on. Nothing here asserts anything about Hatchery.
 
 pub mod agents;
+pub mod builds;
 pub mod claude_cli;
 pub mod codex_acp;
 pub mod codex_cli;

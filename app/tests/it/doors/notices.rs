@@ -1,12 +1,12 @@
 //! What a command tells about the daemon that it meets: it hangs, it has read other settings, or it is another version.
 
 use super::house::{House, Rules};
-use crate::support::daemon::{Daemon, Grounds, PROGRAM, Ran};
+use crate::support::builds::{build_of_version, run_by};
+use crate::support::daemon::{Daemon, Grounds, Ran};
 use crate::support::workshop::Workshop;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -245,30 +245,6 @@ fn up_replace_takes_the_place_of_a_daemon_and_agents_work_on() {
     shop.grounds.run(&["down"]).good();
     child.wait().unwrap();
     shop.restart();
-}
-
-/// A copy of the program that says that it is another version. The mark is part of the file, so the daemon, the launchers and the tools
-/// that the copy starts are of that version, too.
-fn build_of_version(grounds: &Grounds, version: &str) -> PathBuf {
-    let own = format!("hatchery-version={}", env!("CARGO_PKG_VERSION"));
-    let other = format!("hatchery-version={version}");
-    assert_eq!(own.len(), other.len());
-    let copy = grounds.path().join(format!("hatchery-{version}"));
-    // By other processes, as `write_program` says.
-    let patch = "cp --reflink=auto \"$0\" \"$1\" && grep -abo \"$2\" \"$0\" | while IFS=: read -r at _; do \
-                 printf %s \"$3\" | dd of=\"$1\" bs=1 seek=\"$at\" conv=notrunc status=none || exit 1; done";
-    let patched = Command::new("sh").args(["-c", patch, PROGRAM]).arg(&copy).args([own, other]).status().unwrap();
-    assert!(patched.success());
-    copy
-}
-
-/// A command of another build.
-fn run_by(program: &Path, grounds: &Grounds, arguments: &[&str]) -> Ran {
-    let mut command = Command::new(program);
-    command.args(arguments).arg("--project").arg(grounds.path()).current_dir(grounds.path()).stdin(Stdio::null());
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    command.env_clear().env("PATH", path).env("HOME", grounds.path().join("home")).env("HATCHERY_TRUST_ALL", "1");
-    Ran::from(command.output().unwrap())
 }
 
 fn serving(grounds: &Grounds) -> String {

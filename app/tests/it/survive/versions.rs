@@ -1,5 +1,6 @@
 //! Data of other versions: what a newer one has written is refused and left as it is, and what an older one has written is taken over.
 
+use crate::support::builds::{build_of_version, run_by};
 use crate::support::daemon::{Grounds, Scene, wait_until};
 use crate::support::rows::{append, row};
 use crate::support::runtime;
@@ -9,6 +10,7 @@ use hatchery::store::{self, StoreUrl};
 use hatchery_core::{EventId, Record};
 use serde_json::{Value, json};
 use std::fs;
+use std::path::PathBuf;
 
 /// The log of the first version: each line with its id, as clients see it.
 const FIRST: &str = include_str!("../../../../core/tests/golden/events-v1.jsonl");
@@ -154,22 +156,14 @@ fn a_project_that_an_older_build_left_in_the_middle_of_a_run_is_taken_over() {
     grounds.run(&["say", "worker", "--follow", "--script", script.to_str().unwrap(), "go on"]).good();
 }
 
-/// With two programs that were really built from different sources. The older one is named by `HATCHERY_OLDER`, because it takes minutes to
-/// build; CONTRIBUTING.md says how.
+/// The older program is a copy of this one with an older version in it: its daemon, launchers and tools are processes of that other program. With
+/// `HATCHERY_OLDER` it is one that was really built from older sources, which takes minutes; CONTRIBUTING.md says how.
 #[test]
 fn an_older_build_is_replaced_while_its_agent_works() {
-    let Some(program) = std::env::var_os("HATCHERY_OLDER") else {
-        eprintln!("SKIPPED an_older_build_is_replaced_while_its_agent_works: HATCHERY_OLDER names no older program");
-        return;
-    };
     let grounds = Grounds::with("harness = 'scripted'\nstop_grace_ms = 300\n");
-    let older = |arguments: &[&str]| {
-        let mut command = std::process::Command::new(&program);
-        command.args(arguments).arg("--project").arg(grounds.path()).current_dir(grounds.path());
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HATCHERY_TRUST_ALL", "1");
-        command.env("HOME", grounds.path().join("home")).stdin(std::process::Stdio::null());
-        crate::support::daemon::Ran::from(command.output().unwrap())
-    };
+    let (named, own) = (std::env::var_os("HATCHERY_OLDER").map(PathBuf::from), hatchery::version::version());
+    let program = named.unwrap_or_else(|| build_of_version(&grounds, "0.0.9"));
+    let older = |arguments: &[&str]| run_by(&program, &grounds, arguments);
     // Made by the older program: a folder of a newer one is not for it.
     fs::remove_dir_all(grounds.data()).unwrap();
     let script = grounds.path().join("work.jsonl");
@@ -178,8 +172,11 @@ fn an_older_build_is_replaced_while_its_agent_works() {
     wait_until("the agent has said something", || older(&["history", "worker"]).good().contains("here"));
     let process = |said: &str| serde_json::from_str::<Value>(said).unwrap()["runs"][0]["pid"].clone();
     let before = process(&older(&["runs", "--json"]).good());
-    // A command that needs no new daemon works with the older one.
-    assert!(grounds.run(&["ps"]).good().contains("worker"));
+    // A command that needs no new daemon works with the older one. Sources of another day may have the same version.
+    let version = grounds.project().daemon().unwrap().version;
+    let told = grounds.run(&["ps"]);
+    let is_told = told.stderr.contains(&format!("the daemon is version {version}, this command is"));
+    assert!(told.stdout.contains("worker") && is_told == (version != own), "{told:?}");
     // The first versions did not remember enough of the folder. That is told while the older daemon runs, and asked once.
     if grounds.project().foreign().is_some() {
         let refused = grounds.run(&["up", "--replace"]);
@@ -193,6 +190,7 @@ fn an_older_build_is_replaced_while_its_agent_works() {
     let mut command = grounds.command(&["up", "--replace", "--json"]);
     let child = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
     let daemon = crate::support::daemon::Daemon::ready(child).unwrap();
+    assert_eq!(grounds.project().daemon().unwrap().version, own);
     assert_eq!(process(&grounds.run(&["runs", "--json"]).good()), before, "the agent has worked on");
     grounds.run(&["stop", "worker"]).good();
     wait_until("the run has ended", || daemon.door.log().iter().any(|event| event.contains("\"run_ended\"")));
