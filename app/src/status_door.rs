@@ -183,11 +183,15 @@ impl StatusDoor {
         })?
     }
 
-    /// Changes the document. Gives the new value of the field that was changed, or `null` if there were several. For a build event it gives
+    /// Changes the document. A project takes part from the first change on, so one that is refused must not make the folder. Gives the new value of the field that was changed, or `null` if there were several. For a build event it gives
     /// the id under which the event is known.
     pub fn change(&self, change: &StatusChange) -> Result<Done<Json>, Denied> {
         let change = Arc::new(spec_sections::filled(&self.folder, change));
         let in_file = || {
+            if !self.folder.path().is_dir() {
+                let mut tried = self.state()?;
+                change.apply(&mut tried, &clock::written(clock::now())).map_err(|it| Direct::Other(it.into()))?;
+            }
             let change = Arc::clone(&change);
             self.in_file(move |held| {
                 held.change_state(|document| {
@@ -208,6 +212,10 @@ impl StatusDoor {
     /// Changes the inbox. Gives the item as it is now, or as it was when it was dismissed.
     pub fn change_ideas(&self, change: &IdeaChange) -> Result<Done<Idea>, Denied> {
         let in_file = || {
+            if !self.folder.path().is_dir() {
+                let mut tried = self.inbox()?;
+                change.apply(&mut tried, &clock::written(clock::now())).map_err(|it| Direct::Other(it.into()))?;
+            }
             let change = change.clone();
             self.in_file(move |held| {
                 held.change_inbox(|inbox| {

@@ -432,3 +432,21 @@ fn a_hook_records_what_is_written_outside_of_commands() {
     assert_eq!(fed(&grounds, &["state", "untracked"], &wrote("src/other.js")), Some(0));
     assert_eq!(state(&grounds)["untrackedChanges"][1]["section"], "Other", "a section without an alias has a title");
 }
+
+#[test]
+fn a_refused_change_makes_no_folder() {
+    let grounds = Grounds::new();
+    for arguments in [
+        &["state", "step", "start", "interviewer"][..],
+        &["state", "set", "buildRun", "1"],
+        &["build", "chunk", "1", "start"],
+        &["inbox", "dismiss", "nothing"],
+        &["inbox", "process"],
+    ] {
+        let refused = grounds.run(arguments);
+        assert_ne!(refused.code, Some(0), "{arguments:?}: {refused:?}");
+        assert!(!grounds.path().join(".fctry").exists(), "{arguments:?}");
+    }
+    grounds.run(&["inbox", "add", "an idea"]).good();
+    assert!(grounds.path().join(".fctry").exists());
+}
