@@ -263,10 +263,11 @@ fn tell_as_json(report: &Report) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// A command line that clap does not understand. Its own text is for people: the first line says what is wrong.
+/// A command line that clap does not understand. Its own text is for people: the first paragraph says what is wrong.
 fn misread(error: &clap::Error) -> Report {
     let text = error.render().to_string();
-    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let first = text.lines().take_while(|line| !line.trim().is_empty());
+    let message = first.map(str::trim).collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned();
     Report::new(Code::Usage, message).hint("`hatchery --help` and `hatchery COMMAND --help` show what is possible")
 }
 

@@ -75,7 +75,8 @@ impl ChangeError for Denied {
 impl From<Denied> for Report {
     fn from(denied: Denied) -> Self {
         match denied {
-            Denied::Refused { report, .. } | Denied::Failed(report) => report,
+            Denied::Refused { code, report } => report.named(code),
+            Denied::Failed(report) => report,
         }
     }
 }

@@ -124,11 +124,11 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         StateCommand::Event { kind, fields } => return event(context, &door, kind, fields.as_deref()),
         StateCommand::Step { what: StepPart::Start { name, choose } } => {
             let start = |choose| StatusChange::StartStep { step: name.clone(), choose };
-            return step(&door, name, *choose, start);
+            return step(context, &door, name, *choose, start);
         }
         StateCommand::Step { what: StepPart::Done { name, summary, choose } } => {
             let finish = |choose| StatusChange::FinishStep { step: name.clone(), summary: summary.clone(), choose };
-            return step(&door, name, *choose, finish);
+            return step(context, &door, name, *choose, finish);
         }
         StateCommand::Incr { path, by } => {
             let sum = changed(&door, &StatusChange::Increment { path: at(path)?, by: *by })?;
@@ -172,6 +172,7 @@ fn get(door: &StatusDoor, path: Option<&str>) -> Result<ExitCode, Report> {
 
 /// Begins or completes a step. If another step must come first, a person chooses what to do.
 fn step(
+    context: &Context,
     door: &StatusDoor,
     step: &str,
     choice: Option<MissingStepChoice>,
@@ -180,6 +181,9 @@ fn step(
     let mut choice = choice;
     match door.change(&change(choice)) {
         Ok(done) => drop(told(done)),
+        Err(Denied::Refused { code, report }) if code == "steps_missing" && context.json => {
+            return Err(Report { code: Code::Waits, ..report.named(code) });
+        }
         Err(Denied::Refused { code, report }) if code == "steps_missing" => {
             say(&report.message);
             choice = asked();

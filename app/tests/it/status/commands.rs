@@ -450,3 +450,20 @@ fn a_refused_change_makes_no_folder() {
     grounds.run(&["inbox", "add", "an idea"]).good();
     assert!(grounds.path().join(".fctry").exists());
 }
+
+#[test]
+fn what_is_wrong_is_said_in_json_too() {
+    let grounds = Grounds::new();
+    for (arguments, code, name, words) in [
+        (&["--json", "state", "step", "start", "interviewer"][..], 5, "steps_missing", "State Owner must run before"),
+        (&["--json", "state", "set", "a"], 2, "usage", "required arguments were not provided: <VALUE>"),
+        (&["--json", "state", "set", "nextStep", "1"], 2, "wrong_shape", "`nextStep` cannot be 1"),
+    ] {
+        let refused = grounds.run(arguments);
+        assert_eq!(refused.code, Some(code), "{arguments:?}: {refused:?}");
+        let error = &serde_json::from_str::<Value>(&refused.stderr).unwrap()["error"];
+        assert_eq!((&error["code"], &error["exitCode"]), (&json!(name), &json!(code)), "{error}");
+        assert!(error["message"].as_str().unwrap().contains(words), "{error}");
+        assert!(error["hint"].is_string(), "{error}");
+    }
+}
