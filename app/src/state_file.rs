@@ -85,14 +85,14 @@ impl ChangeError for Report {
 
 /// A change that is on disk.
 #[derive(Debug)]
-pub struct Changed<T> {
+pub struct FileChange<T> {
     pub value: T,
     /// Where a file that did not parse is kept now.
     pub set_aside: Option<PathBuf>,
 }
 
 /// What one of the files holds.
-pub(crate) trait Content: Sized + Default {
+pub(crate) trait FileContent: Sized + Default {
     const FILE: &'static str;
     /// Whether an event is an edit of another program that was taken in.
     fn is_taken(event: &StatusEvent) -> bool;
@@ -103,7 +103,7 @@ pub(crate) trait Content: Sized + Default {
     fn text(&self) -> String;
 }
 
-impl Content for StatusDocument {
+impl FileContent for StatusDocument {
     const FILE: &'static str = "state.json";
 
     fn is_taken(event: &StatusEvent) -> bool {
@@ -127,7 +127,7 @@ impl Content for StatusDocument {
     }
 }
 
-impl Content for IdeaInbox {
+impl FileContent for IdeaInbox {
     const FILE: &'static str = "inbox.json";
 
     fn is_taken(event: &StatusEvent) -> bool {
@@ -244,7 +244,7 @@ impl StatusFolder {
     pub fn change_state<T: Send + 'static, E: ChangeError + Send + 'static>(
         &self,
         change: impl FnOnce(&mut StatusDocument) -> Result<T, E> + Send + 'static,
-    ) -> Result<Changed<T>, E> {
+    ) -> Result<FileChange<T>, E> {
         self.hold(|held| held.change_state(change))?
     }
 
@@ -275,7 +275,7 @@ impl StatusFolder {
     }
 
     /// What a daemon wrote last into a file. Nothing if none has, or if the copy is damaged.
-    pub(crate) fn last_shown<C: Content>(&self) -> Option<(Vec<u8>, C)> {
+    pub(crate) fn last_shown<C: FileContent>(&self) -> Option<(Vec<u8>, C)> {
         let copy = read_bounded(&self.copies.as_ref()?.join(C::FILE), MAX_DOCUMENT_BYTES).ok().flatten()?;
         let content = C::parse(std::str::from_utf8(&copy).ok()?).ok()?;
         Some((copy, content))
@@ -283,7 +283,7 @@ impl StatusFolder {
 
     /// The content of a file that the log has, and that is no news to a daemon: what a daemon wrote last, also if it was killed before it
     /// could copy the file, or what it found there last, if it `took` the edits in it. The log may be newer.
-    pub(crate) fn last_known<C: Content>(&self, took: bool) -> Option<(Vec<u8>, C)> {
+    pub(crate) fn last_known<C: FileContent>(&self, took: bool) -> Option<(Vec<u8>, C)> {
         let announced = self.note_of(C::FILE, ANNOUNCED).and_then(|path| std::fs::read_to_string(path).ok());
         let known = self.found::<C>().filter(|content| took || announced.as_ref() == Some(&signature(content)));
         let parsed = |content: Vec<u8>| {
@@ -302,13 +302,13 @@ impl StatusFolder {
     }
 
     /// If a daemon has begun to take in the edits that are in a file now: the last event before that.
-    pub(crate) fn taking<C: Content>(&self) -> Option<EventId> {
+    pub(crate) fn taking<C: FileContent>(&self) -> Option<EventId> {
         let note = std::fs::read_to_string(self.note_of(C::FILE, TAKING)?).ok()?;
         let head = note.strip_prefix(&signature(&self.found::<C>()?))?;
         head.trim().parse().ok().map(EventId)
     }
 
-    fn found<C: Content>(&self) -> Option<Vec<u8>> {
+    fn found<C: FileContent>(&self) -> Option<Vec<u8>> {
         read_bounded(&self.path.join(C::FILE), MAX_DOCUMENT_BYTES).ok().flatten()
     }
 
@@ -386,9 +386,9 @@ impl StatusFolder {
         let path = self.state_file();
         let mut document =
             match read_settled::<StatusDocument>(&path).map_err(|report| io::Error::other(report.message))? {
-                Found::Content { content, .. } => content,
-                Found::Missing => self.begun_anew(),
-                Found::Unparseable(why) => {
+                FileFound::Content { content, .. } => content,
+                FileFound::Missing => self.begun_anew(),
+                FileFound::Unparseable(why) => {
                     let aside = set_aside(&path)?;
                     tracing::warn!(why, "{} cannot be read; it is kept as {}", path.display(), aside.display());
                     self.begun_anew()
@@ -410,17 +410,19 @@ impl StatusFolder {
         }
     }
 
-    fn read<C: Content>(&self) -> Result<C, Report> {
+    fn read<C: FileContent>(&self) -> Result<C, Report> {
         let path = self.path.join(C::FILE);
         match read_settled::<C>(&path)? {
-            Found::Content { content, .. } => Ok(content),
-            Found::Missing => Ok(C::default()),
-            Found::Unparseable(why) => Err(Report::failed(format_args!("{} cannot be read: {why}", path.display()))
-                .hint("the next change sets the file aside and begins a new one; repair it before that if you can")),
+            FileFound::Content { content, .. } => Ok(content),
+            FileFound::Missing => Ok(C::default()),
+            FileFound::Unparseable(why) => {
+                Err(Report::failed(format_args!("{} cannot be read: {why}", path.display()))
+                    .hint("the next change sets the file aside and begins a new one; repair it before that if you can"))
+            }
         }
     }
 
-    fn begun_anew<C: Content>(&self) -> C {
+    fn begun_anew<C: FileContent>(&self) -> C {
         self.last_shown().map(|(_, content)| content).unwrap_or_default()
     }
 
@@ -446,7 +448,7 @@ impl HeldFolder {
     pub fn change_state<T, E: ChangeError>(
         self,
         change: impl FnOnce(&mut StatusDocument) -> Result<T, E>,
-    ) -> Result<Changed<T>, E> {
+    ) -> Result<FileChange<T>, E> {
         let folder = self.folder.clone();
         self.change(|document: &mut StatusDocument| {
             let known = folder.known_run();
@@ -461,14 +463,14 @@ impl HeldFolder {
     pub fn change_inbox<T, E: ChangeError>(
         self,
         change: impl FnOnce(&mut IdeaInbox) -> Result<T, E>,
-    ) -> Result<Changed<T>, E> {
+    ) -> Result<FileChange<T>, E> {
         self.change(change)
     }
 
-    fn change<C: Content, T, E: ChangeError>(
+    fn change<C: FileContent, T, E: ChangeError>(
         self,
         change: impl FnOnce(&mut C) -> Result<T, E>,
-    ) -> Result<Changed<T>, E> {
+    ) -> Result<FileChange<T>, E> {
         let folder = &self.folder;
         let path = folder.path.join(C::FILE);
         let unwritable = |error: &io::Error| unwritable(&path, error);
@@ -476,13 +478,13 @@ impl HeldFolder {
         let found = read_settled::<C>(&path)?;
         let permissions = plain_permissions(&path).map_err(|error| linked(&path, &error))?;
         let (mut content, damage) = match found {
-            Found::Content { content, bytes } => {
+            FileFound::Content { content, bytes } => {
                 is_ours = folder.is_from_us(C::FILE, &bytes);
                 (content, None)
             }
             // An empty file would say that everything was removed.
-            Found::Missing => (folder.begun_anew(), None),
-            Found::Unparseable(why) => (folder.begun_anew(), Some(why)),
+            FileFound::Missing => (folder.begun_anew(), None),
+            FileFound::Unparseable(why) => (folder.begun_anew(), Some(why)),
         };
         let damaged = |why: &String| format!("{} cannot be read ({why}), and was left as it is", path.display());
         let value = change(&mut content).map_err(|error| match &damage {
@@ -499,7 +501,7 @@ impl HeldFolder {
             // The next writer need not wait for it.
             shared_file::sync_rename(&path, Durability::Synced).map_err(|error| unwritable(&error))?;
         }
-        Ok(Changed { value, set_aside })
+        Ok(FileChange { value, set_aside })
     }
 
     /// Removes what writers of the folder left behind that were killed. The lock is on the folder itself, so it is open already. What a
@@ -515,19 +517,19 @@ impl HeldFolder {
     }
 
     /// Keeps a damaged file under another name.
-    pub(crate) fn set_aside<C: Content>(&self) -> Result<PathBuf, Report> {
+    pub(crate) fn set_aside<C: FileContent>(&self) -> Result<PathBuf, Report> {
         let path = self.folder.path.join(C::FILE);
         set_aside(&path).map_err(|error| unwritable(&path, &error))
     }
 
     /// Replaces a file. `is_ours` says that no other program has changed it since a daemon wrote it.
-    pub(crate) fn write<C: Content>(&self, content: &[u8], is_ours: bool) -> Result<(), Report> {
+    pub(crate) fn write<C: FileContent>(&self, content: &[u8], is_ours: bool) -> Result<(), Report> {
         let path = self.folder.path.join(C::FILE);
         let permissions = plain_permissions(&path).map_err(|error| linked(&path, &error))?;
         self.write_as::<C>(content, is_ours, permissions)
     }
 
-    fn write_as<C: Content>(
+    fn write_as<C: FileContent>(
         &self,
         content: &[u8],
         is_ours: bool,
@@ -574,26 +576,26 @@ fn plain_permissions(path: &Path) -> io::Result<Option<Permissions>> {
 }
 
 /// What is at the path of a file.
-pub(crate) enum Found<C> {
+pub(crate) enum FileFound<C> {
     Content { content: C, bytes: Vec<u8> },
     Missing,
     Unparseable(String),
 }
 
 /// Reads a file, and again for a moment if it does not parse.
-pub(crate) fn read_settled<C: Content>(path: &Path) -> Result<Found<C>, Report> {
+pub(crate) fn read_settled<C: FileContent>(path: &Path) -> Result<FileFound<C>, Report> {
     let deadline = Instant::now() + WRITER_PATIENCE;
     loop {
         let failed = |error: io::Error| {
             Report::failed(format_args!("{} cannot be read: {error}", path.display())).hint(READABLE)
         };
         let Some(bytes) = read_bounded(path, MAX_DOCUMENT_BYTES).map_err(failed)? else {
-            return Ok(Found::Missing);
+            return Ok(FileFound::Missing);
         };
         let parsed = std::str::from_utf8(&bytes).map_err(|error| error.to_string()).and_then(C::parse);
         match parsed {
-            Ok(content) => return Ok(Found::Content { content, bytes }),
-            Err(why) if Instant::now() > deadline => return Ok(Found::Unparseable(why)),
+            Ok(content) => return Ok(FileFound::Content { content, bytes }),
+            Err(why) if Instant::now() > deadline => return Ok(FileFound::Unparseable(why)),
             Err(_) => std::thread::sleep(WRITER_PAUSE),
         }
     }

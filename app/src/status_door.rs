@@ -11,7 +11,7 @@ use crate::http::{Changed as ChangedView, ChangedIdea, IdeaList, StatusValue};
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use crate::spec_sections;
-use crate::state_file::{ChangeError, Changed, HeldFolder, StatusFolder};
+use crate::state_file::{ChangeError, FileChange, HeldFolder, StatusFolder};
 use crate::status_log::Followed;
 use hatchery_core::build_event;
 use hatchery_core::idea_inbox::{Idea, IdeaInbox};
@@ -38,7 +38,7 @@ pub struct StatusDoor {
 
 /// Why the status was not changed.
 #[derive(Debug)]
-pub enum Denied {
+pub enum NotChanged {
     /// The change is not possible. `code` says why.
     Refused {
         code: String,
@@ -47,13 +47,13 @@ pub enum Denied {
     Failed(Report),
 }
 
-impl From<Report> for Denied {
+impl From<Report> for NotChanged {
     fn from(report: Report) -> Self {
         Self::Failed(report)
     }
 }
 
-impl From<StatusRefusal> for Denied {
+impl From<StatusRefusal> for NotChanged {
     fn from(refusal: StatusRefusal) -> Self {
         let code = match refusal.kind() {
             RefusalKind::Invalid => Code::Usage,
@@ -63,7 +63,7 @@ impl From<StatusRefusal> for Denied {
     }
 }
 
-impl ChangeError for Denied {
+impl ChangeError for NotChanged {
     fn beside(self, trouble: &str) -> Self {
         match self {
             Self::Refused { code, report } => Self::Refused { code, report: report.beside(trouble) },
@@ -72,11 +72,11 @@ impl ChangeError for Denied {
     }
 }
 
-impl From<Denied> for Report {
-    fn from(denied: Denied) -> Self {
+impl From<NotChanged> for Report {
+    fn from(denied: NotChanged) -> Self {
         match denied {
-            Denied::Refused { code, report } => report.named(code),
-            Denied::Failed(report) => report,
+            NotChanged::Refused { code, report } => report.named(code),
+            NotChanged::Failed(report) => report,
         }
     }
 }
@@ -169,8 +169,8 @@ impl StatusDoor {
     /// Changes a file under the lock, unless a daemon runs. Before that the files are brought up to the log.
     fn in_file<T: Send + 'static>(
         &self,
-        change: impl FnOnce(HeldFolder) -> Result<Changed<T>, Direct<Denied>> + Send + 'static,
-    ) -> Result<Changed<T>, Direct<Denied>> {
+        change: impl FnOnce(HeldFolder) -> Result<FileChange<T>, Direct<NotChanged>> + Send + 'static,
+    ) -> Result<FileChange<T>, Direct<NotChanged>> {
         let Self { project, folder } = self.clone();
         self.folder.hold(move |held| {
             if project.is_served() {
@@ -180,13 +180,13 @@ impl StatusDoor {
             let aside = followed.map(|followed| followed.write(&folder, &held)).transpose()?;
             let aside = aside.and_then(|aside| aside.into_iter().next());
             let changed = change(held).map_err(|denied| with_aside(denied, aside.as_deref()))?;
-            Ok(Changed { set_aside: changed.set_aside.or(aside), ..changed })
+            Ok(FileChange { set_aside: changed.set_aside.or(aside), ..changed })
         })?
     }
 
     /// Changes the document. A project takes part from the first change on, so one that is refused must not make the folder. Gives the new value of the field that was changed, or `null` if there were several. For a build event it gives
     /// the id under which the event is known.
-    pub fn change(&self, change: &StatusChange) -> Result<Done<Json>, Denied> {
+    pub fn change(&self, change: &StatusChange) -> Result<Done<Json>, NotChanged> {
         let change = Arc::new(spec_sections::filled(&self.folder, change));
         let in_file = || {
             if !self.folder.path().is_dir() {
@@ -198,7 +198,7 @@ impl StatusDoor {
                 held.change_state(|document| {
                     let known = event_id(&change, document);
                     let changed = change.apply(document, &clock::written(clock::now()));
-                    changed.map_err(|refusal| Direct::Other(Denied::from(refusal)))?;
+                    changed.map_err(|refusal| Direct::Other(NotChanged::from(refusal)))?;
                     let value = changed_path(&change).and_then(|path| document.get(path));
                     Ok(value.or(known).unwrap_or_else(Json::null))
                 })
@@ -211,7 +211,7 @@ impl StatusDoor {
     }
 
     /// Changes the inbox. Gives the item as it is now, or as it was when it was dismissed.
-    pub fn change_ideas(&self, change: &IdeaChange) -> Result<Done<Idea>, Denied> {
+    pub fn change_ideas(&self, change: &IdeaChange) -> Result<Done<Idea>, NotChanged> {
         let in_file = || {
             if !self.folder.path().is_dir() {
                 let mut tried = self.inbox()?;
@@ -221,7 +221,7 @@ impl StatusDoor {
             self.in_file(move |held| {
                 held.change_inbox(|inbox| {
                     let changed = change.apply(inbox, &clock::written(clock::now()));
-                    changed.map_err(|refusal| Direct::Other(Denied::from(refusal)))
+                    changed.map_err(|refusal| Direct::Other(NotChanged::from(refusal)))
                 })
             })
         };
@@ -233,16 +233,16 @@ impl StatusDoor {
 
     fn either<T, A: DeserializeOwned>(
         &self,
-        in_file: impl Fn() -> Result<Changed<T>, Direct<Denied>>,
+        in_file: impl Fn() -> Result<FileChange<T>, Direct<NotChanged>>,
         path: &str,
         change: &impl Serialize,
         answer: impl Fn(A) -> Result<(T, bool), Report>,
-    ) -> Result<Done<T>, Denied> {
+    ) -> Result<Done<T>, NotChanged> {
         let deadline = Instant::now() + DAEMON_PATIENCE;
         while Instant::now() < deadline {
             if !self.project.is_served() {
                 match in_file() {
-                    Ok(Changed { value, set_aside }) => return Ok(Done { value, set_aside, in_file: true }),
+                    Ok(FileChange { value, set_aside }) => return Ok(Done { value, set_aside, in_file: true }),
                     Err(Direct::Other(denied)) => return Err(denied),
                     Err(Direct::Daemon) => {}
                 }
@@ -262,7 +262,7 @@ impl StatusDoor {
     }
 
     /// Asks the daemon. None if it could not be asked, and so has done nothing.
-    fn post<A: DeserializeOwned>(&self, path: &str, change: &impl Serialize) -> Result<Option<A>, Denied> {
+    fn post<A: DeserializeOwned>(&self, path: &str, change: &impl Serialize) -> Result<Option<A>, NotChanged> {
         let (Some(daemon), Some(token)) = (self.project.daemon(), self.project.existing_token()?) else {
             return Ok(None);
         };
@@ -276,7 +276,7 @@ impl StatusDoor {
                 // As without a daemon: the change itself cannot be.
                 let code = if status == StatusCode::UNPROCESSABLE_ENTITY { Code::Usage } else { code };
                 let report = Report::new(code, &detail.message).hint(&detail.hint);
-                Err(Denied::Refused { code: detail.code, report })
+                Err(NotChanged::Refused { code: detail.code, report })
             }
             Err(failure @ (Failure::Away(_) | Failure::Broken(_))) => Err(Report::from(failure).into()),
         }
@@ -316,7 +316,7 @@ fn event_id(change: &StatusChange, document: &StatusDocument) -> Option<Json> {
 }
 
 /// A refusal, together with where a damaged file is kept.
-fn with_aside(denied: Direct<Denied>, aside: Option<&Path>) -> Direct<Denied> {
+fn with_aside(denied: Direct<NotChanged>, aside: Option<&Path>) -> Direct<NotChanged> {
     match aside {
         Some(aside) => denied.beside(&format!("a file could not be read; it is kept as {}", aside.display())),
         None => denied,

@@ -18,7 +18,7 @@ use crate::file_identity::FileVersion;
 use crate::project::Project;
 use crate::projection::{Progress, Projection, Projector, Rendered};
 use crate::shared_file::{Durability, FolderLock};
-use crate::state_file::{self, Content, StatusFolder};
+use crate::state_file::{self, FileContent, StatusFolder};
 use crate::status_log;
 use crate::status_view::StatusView;
 use hatchery_core::idea_inbox::IdeaInbox;
@@ -180,7 +180,7 @@ struct Files {
     folder: StatusFolder,
     handle: Handle,
     runtime: tokio::runtime::Handle,
-    memory: Arc<Mutex<Memory>>,
+    memory: Arc<Mutex<KnownFiles>>,
     stamps: Stamps,
     view: StatusView,
     is_awaited: Arc<AtomicBool>,
@@ -190,7 +190,7 @@ struct Files {
 
 /// What is known about the files from the last time that they were written or found true.
 #[derive(Debug, Default)]
-struct Memory {
+struct KnownFiles {
     state: Remembered<StatusDocument>,
     inbox: Remembered<IdeaInbox>,
 }
@@ -260,7 +260,7 @@ impl Files {
         }
     }
 
-    fn recall<C: Content>(&self, file: StatusFile) -> Option<(Vec<u8>, C)> {
+    fn recall<C: FileContent>(&self, file: StatusFile) -> Option<(Vec<u8>, C)> {
         let known = self.folder.last_known::<C>(self.took::<C>())?;
         if self.folder.last_shown::<C>().is_none_or(|(copy, _)| copy != known.0) {
             // The notes that tell it are about to be replaced.
@@ -270,7 +270,7 @@ impl Files {
     }
 
     /// Whether the log has the edits that are in a file.
-    fn took<C: Content>(&self) -> bool {
+    fn took<C: FileContent>(&self) -> bool {
         let Some(head) = self.folder.taking::<C>() else { return false };
         let is_taken = |record: &Record| matches!(&record.event, Event::Status(event) if C::is_taken(event));
         self.runtime.block_on(async {
@@ -329,7 +329,7 @@ impl Files {
         }
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn memory(&self) -> MutexGuard<'_, KnownFiles> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -15,7 +15,7 @@ use crate::config::{Config, Flags};
 use crate::engine::{EngineError, snapshot};
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
-use crate::state_file::{Content, Found, HeldFolder, StatusFolder, read_settled};
+use crate::state_file::{FileContent, FileFound, HeldFolder, StatusFolder, read_settled};
 use crate::status_view::StatusView;
 use crate::store::{self, Store, StoreUrl};
 use hatchery_core::idea_inbox::IdeaInbox;
@@ -27,11 +27,11 @@ use std::path::PathBuf;
 
 /// The files as they should be, from the log of a daemon that was killed. One that cannot be read does not keep the other back.
 pub(crate) struct Followed {
-    pub state: Result<File<StatusDocument>, Report>,
-    pub inbox: Result<File<IdeaInbox>, Report>,
+    pub state: Result<FollowedFile<StatusDocument>, Report>,
+    pub inbox: Result<FollowedFile<IdeaInbox>, Report>,
 }
 
-pub(crate) struct File<C> {
+pub(crate) struct FollowedFile<C> {
     /// What the log says.
     log: C,
     /// The same with what others have changed in the file.
@@ -55,7 +55,7 @@ impl Followed {
     pub fn read(project: &Project, folder: &StatusFolder) -> Result<Option<Self>, Report> {
         // A log that came from elsewhere is not opened before the user has said so.
         let Some(store) = folder.log_ahead().filter(|_| project.foreign().is_none()) else { return Ok(None) };
-        let Some(log) = Log::read(project, folder, &store).map_err(unread)? else { return Ok(None) };
+        let Some(log) = LogStatus::read(project, folder, &store).map_err(unread)? else { return Ok(None) };
         Ok(Some(Self { state: follow_state(project, folder, &log), inbox: follow_inbox(folder, &log) }))
     }
 
@@ -83,7 +83,7 @@ impl Followed {
     }
 }
 
-impl<C: Content> File<C> {
+impl<C: FileContent> FollowedFile<C> {
     /// Writes the file, and says where a damaged one is kept. The copy comes after the file: a file that is older than its copy would be
     /// taken for an edit. If the command is killed in between, the next one does the same again.
     fn write(&self, folder: &StatusFolder, held: &HeldFolder) -> Result<Option<PathBuf>, Report> {
@@ -104,7 +104,11 @@ impl<C: Content> File<C> {
     }
 }
 
-fn follow_state(project: &Project, folder: &StatusFolder, log: &Log) -> Result<File<StatusDocument>, Report> {
+fn follow_state(
+    project: &Project,
+    folder: &StatusFolder,
+    log: &LogStatus,
+) -> Result<FollowedFile<StatusDocument>, Report> {
     let (world, view) = (&log.world, StatusView::new(project));
     let (bytes, found) = found::<StatusDocument>(folder)?;
     let last = folder.last_known::<StatusDocument>(log.took_state);
@@ -123,10 +127,13 @@ fn follow_state(project: &Project, folder: &StatusFolder, log: &Log) -> Result<F
     if let Some(at) = found.words(LAST_UPDATED) {
         log.set(LAST_UPDATED, at.as_str());
     }
-    Ok(File { is_true: found == content, log, content, found: bytes, is_settled: true })
+    Ok(FollowedFile { is_true: found == content, log, content, found: bytes, is_settled: true })
 }
 
-fn follow_inbox(folder: &StatusFolder, Log { world, took_inbox, .. }: &Log) -> Result<File<IdeaInbox>, Report> {
+fn follow_inbox(
+    folder: &StatusFolder,
+    LogStatus { world, took_inbox, .. }: &LogStatus,
+) -> Result<FollowedFile<IdeaInbox>, Report> {
     let (bytes, found) = found::<IdeaInbox>(folder)?;
     let last = folder.last_known::<IdeaInbox>(*took_inbox);
     let mut written = Written::<IdeaInbox>::default();
@@ -142,7 +149,7 @@ fn follow_inbox(folder: &StatusFolder, Log { world, took_inbox, .. }: &Log) -> R
     let found = found.unwrap_or_default();
     let content = InboxEdits::settled(&found, &then.status().inbox());
     // Ideas survive everything: one that another program has left out is not removed by the command that comes next.
-    Ok(File { is_true: found == content, log, content, found: bytes, is_settled: is_ours })
+    Ok(FollowedFile { is_true: found == content, log, content, found: bytes, is_settled: is_ours })
 }
 
 /// The command that takes in what others have changed in the document.
@@ -155,16 +162,16 @@ fn take(world: &mut World, command: &Command) -> Result<(), Report> {
     hatchery_core::step(world, command, clock::now()).map(drop).map_err(Report::failed)
 }
 
-fn found<C: Content>(folder: &StatusFolder) -> Result<(Bytes, Option<C>), Report> {
+fn found<C: FileContent>(folder: &StatusFolder) -> Result<(Bytes, Option<C>), Report> {
     Ok(match read_settled::<C>(&folder.path().join(C::FILE))? {
-        Found::Content { content, bytes } => (Bytes::Parsed(bytes), Some(content)),
-        Found::Missing => (Bytes::Missing, None),
-        Found::Unparseable(_) => (Bytes::Damaged, None),
+        FileFound::Content { content, bytes } => (Bytes::Parsed(bytes), Some(content)),
+        FileFound::Missing => (Bytes::Missing, None),
+        FileFound::Unparseable(_) => (Bytes::Damaged, None),
     })
 }
 
 /// Whether a file is the one that the daemon wrote last, and whether it comes from daemons and commands alone.
-fn origin<C: Content>(folder: &StatusFolder, found: &Bytes, last: Option<&(Vec<u8>, C)>) -> (bool, bool) {
+fn origin<C: FileContent>(folder: &StatusFolder, found: &Bytes, last: Option<&(Vec<u8>, C)>) -> (bool, bool) {
     match found {
         Bytes::Missing | Bytes::Damaged => (false, true),
         Bytes::Parsed(found) => {
@@ -179,14 +186,14 @@ fn writer(is_ours: bool) -> Writer {
 }
 
 /// What the log says.
-struct Log {
+struct LogStatus {
     world: World,
     /// The edits that are in the file now were taken in.
     took_state: bool,
     took_inbox: bool,
 }
 
-impl Log {
+impl LogStatus {
     /// None if there is no log any more.
     fn read(project: &Project, folder: &StatusFolder, noted: &str) -> Result<Option<Self>, Report> {
         let url = match noted.parse::<StoreUrl>().context("the note about the log cannot be read")? {
@@ -218,7 +225,7 @@ impl Log {
 }
 
 /// Whether the log has the edits that are in a file.
-fn took<C: Content>(folder: &StatusFolder, store: &dyn Store, head: EventId) -> Result<bool, EngineError> {
+fn took<C: FileContent>(folder: &StatusFolder, store: &dyn Store, head: EventId) -> Result<bool, EngineError> {
     let Some(after) = folder.taking::<C>() else { return Ok(false) };
     let mut is_taken = false;
     snapshot::read_between(store, after, head, |record| {

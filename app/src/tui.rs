@@ -47,4 +47,4 @@ mod window;
 mod words;
 
 pub use plain::run as run_plain;
-pub use run::{Options, run};
+pub use run::{TuiOptions, run};

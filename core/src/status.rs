@@ -81,7 +81,7 @@ pub enum EditError {
     #[error("only an object can be merged, and this is {kind}")]
     PatchNotAnObject { kind: JsonKind },
     #[error("`{at}` is {kind}, so nothing can be below it")]
-    NothingBelow { at: Path, kind: Kind },
+    NothingBelow { at: Path, kind: JsonKind },
     #[error("`{at}` cannot be {found}: the protocol says that it is {accepts}")]
     WrongShape { at: Path, found: String, accepts: String },
     #[error("`{at}` has {len} items, and there is no item {index}")]

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::http::ResumeView;
 use crate::report::{Code, Report};
 use crate::spec_sections;
-use crate::status_door::{Denied, StatusDoor};
+use crate::status_door::{NotChanged, StatusDoor};
 use hatchery_core::build_run::{BuildError, BuildRun, ChangedChunks, Chunk, ChunkId, ChunkState, Move, Resume};
 use hatchery_core::status::{Json, StatusChange, StatusDocument, StatusRefusal};
 use std::io::{BufRead as _, IsTerminal as _};
@@ -278,5 +278,5 @@ fn numbers(ids: &[ChunkId]) -> String {
 }
 
 fn refusal(error: BuildError) -> Report {
-    Denied::from(StatusRefusal::from(error)).into()
+    NotChanged::from(StatusRefusal::from(error)).into()
 }

@@ -127,5 +127,5 @@ fn change(door: &StatusDoor, change: &IdeaChange) -> Result<Idea, Report> {
 }
 
 fn refusal(error: InboxError) -> Report {
-    crate::status_door::Denied::from(StatusRefusal::from(error)).into()
+    crate::status_door::NotChanged::from(StatusRefusal::from(error)).into()
 }

@@ -3,7 +3,7 @@
 use super::{Context, print_json, print_line, say, text_or_stdin};
 use crate::clock;
 use crate::report::{Code, Report};
-use crate::status_door::{Denied, Done, StatusDoor};
+use crate::status_door::{Done, NotChanged, StatusDoor};
 use crate::untracked;
 use hatchery_core::build_event::{BuildEvent, EventError};
 use hatchery_core::status::{EditError, Json, Path, StatusChange};
@@ -181,10 +181,10 @@ fn step(
     let mut choice = choice;
     match door.change(&change(choice)) {
         Ok(done) => drop(told(done)),
-        Err(Denied::Refused { code, report }) if code == "steps_missing" && context.json => {
+        Err(NotChanged::Refused { code, report }) if code == "steps_missing" && context.json => {
             return Err(Report { code: Code::Waits, ..report.named(code) });
         }
-        Err(Denied::Refused { code, report }) if code == "steps_missing" => {
+        Err(NotChanged::Refused { code, report }) if code == "steps_missing" => {
             say(&report.message);
             choice = asked();
             if choice.is_none() {

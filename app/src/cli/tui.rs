@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    let options = tui::Options { agent: args.agent.clone(), mouse: args.mouse };
+    let options = tui::TuiOptions { agent: args.agent.clone(), mouse: args.mouse };
     let env = |name: &str| std::env::var(name).unwrap_or_default();
     let screen = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     match args.plain || env("ACCESSIBLE") == "1" || env("TERM") == "dumb" || !screen {

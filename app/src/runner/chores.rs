@@ -33,7 +33,7 @@ type Key = (QuestId, StepId);
 pub struct Chores {
     context: Arc<RunnerContext>,
     watcher: Option<FolderWatcher>,
-    doing: BTreeMap<Key, Doing>,
+    doing: BTreeMap<Key, ChoreUnderWay>,
     /// The slugs of the worktrees that are being removed.
     tidying: BTreeSet<String>,
     /// Those for which that has failed: when it is tried again, and how long the pause was.

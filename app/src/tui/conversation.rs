@@ -1,7 +1,7 @@
 //! The conversation with one agent: the events of a window of the log, as the blocks that are shown. Pure.
 
-use super::tool::{Denied, SubagentLine, Tool, ToolOutcome};
-use super::window::{Ancestor, Part, Window};
+use super::tool::{DeniedCall, SubagentLine, Tool, ToolOutcome};
+use super::window::{Ancestor, Window, WindowPart};
 use hatchery_core::ask::About;
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
 use hatchery_core::history::TURN_INTERRUPTED;
@@ -22,7 +22,7 @@ const MAX_SUBAGENT_LINES: usize = 200;
 
 /// What was said and done, from a place in the log on.
 #[derive(Clone, Debug)]
-pub struct Conversation {
+pub struct ConversationView {
     pub agent: AgentId,
     /// Whether it is an agent of the seats: reports in its words are not shown.
     has_seat: bool,
@@ -79,7 +79,7 @@ impl Inherited {
         for (ancestor, next) in before.iter().zip(&ancestors[1..]) {
             all.extend(blocks(ancestor.agent, has_seat(ancestor.agent), &ancestor.records));
             let text = format!("{{agent:{}}} was forked from {{agent:{}}} at {{time}}", next.agent, ancestor.agent);
-            all.push(Block { id: ancestor.upto.next(), at: ancestor.forked, kind: Kind::Across { text } });
+            all.push(Block { id: ancestor.upto.next(), at: ancestor.forked, kind: BlockKind::Across { text } });
         }
         all.extend(blocks(last.agent, has_seat(last.agent), &last.records));
         let speakers = ancestors.iter().map(|ancestor| (ancestor.agent, ancestor.upto)).collect();
@@ -97,11 +97,11 @@ impl Inherited {
 pub struct Block {
     pub id: EventId,
     pub at: Timestamp,
-    pub kind: Kind,
+    pub kind: BlockKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum BlockKind {
     /// A message to the agent, and whether a process has taken it in.
     ToAgent {
         text: String,
@@ -157,7 +157,7 @@ pub enum Asked {
     Other,
 }
 
-impl Conversation {
+impl ConversationView {
     pub fn new(agent: AgentId, has_seat: bool) -> Self {
         Self {
             agent,
@@ -188,11 +188,11 @@ impl Conversation {
     }
 
     /// A part of the log that was asked for. One that does not belong to the window any more is left out.
-    pub fn take(&mut self, part: Part, window: Window) {
+    pub fn take(&mut self, part: WindowPart, window: Window) {
         let fits = match part {
-            Part::End { .. } | Part::Around(_) => true,
-            Part::Before(before) => !self.is_read || before == self.from.next(),
-            Part::After(after) => self.later && after == self.to,
+            WindowPart::End { .. } | WindowPart::Around(_) => true,
+            WindowPart::Before(before) => !self.is_read || before == self.from.next(),
+            WindowPart::After(after) => self.later && after == self.to,
         };
         let early = std::mem::take(&mut self.early);
         self.loading = false;
@@ -201,24 +201,24 @@ impl Conversation {
         }
         let Window { records, from, more, to, later } = window;
         match part {
-            Part::Before(_) => {
+            WindowPart::Before(_) => {
                 let first = self.events.first().map_or(EventId(u64::MAX), |event| event.id);
                 let mut earlier: Vec<Record> = records.into_iter().filter(|record| record.id < first).collect();
                 earlier.append(&mut self.events);
                 (self.events, self.from, self.more) = (earlier, from, more);
             }
-            Part::After(_) => {
+            WindowPart::After(_) => {
                 self.events.extend(records);
                 (self.to, self.later) = (to, later);
             }
-            Part::End { .. } | Part::Around(_) => {
+            WindowPart::End { .. } | WindowPart::Around(_) => {
                 (self.events, self.from, self.more, self.to, self.later) = (records, from, more, to, later);
             }
         }
         let last = self.events.last().map_or(EventId::START, |event| event.id);
         if !self.later {
             // What came while this part was read is applied below.
-            let is_behind = part.replaces() || matches!(part, Part::After(_));
+            let is_behind = part.replaces() || matches!(part, WindowPart::After(_));
             self.upto = if is_behind { last.max(to) } else { self.upto.max(last) };
             self.beyond.clear();
         }
@@ -299,11 +299,12 @@ impl Conversation {
     /// An answer that is only shown here.
     pub fn add_here(&mut self, text: String, at: Timestamp) {
         let id = self.blocks.last().map_or(self.upto, |block| block.id);
-        self.blocks.push(Block { id, at, kind: Kind::Here { text } });
+        self.blocks.push(Block { id, at, kind: BlockKind::Here { text } });
     }
 
     fn rebuild(&mut self) {
-        let here: Vec<Block> = self.blocks.drain(..).filter(|block| matches!(block.kind, Kind::Here { .. })).collect();
+        let here: Vec<Block> =
+            self.blocks.drain(..).filter(|block| matches!(block.kind, BlockKind::Here { .. })).collect();
         self.blocks = blocks(self.agent, self.has_seat, &self.events);
         self.blocks.extend(here);
         self.blocks.sort_by_key(|block| block.id);
@@ -344,8 +345,8 @@ pub fn blocks(agent: AgentId, has_seat: bool, events: &[Record]) -> Vec<Block> {
 
 fn add(blocks: &mut Vec<Block>, agent: AgentId, has_seat: bool, record: &Record) {
     let mut push = |kind| blocks.push(Block { id: record.id, at: record.ts, kind });
-    let note = |text: String| Kind::Note { text, bad: false };
-    let bad = |text: String| Kind::Note { text, bad: true };
+    let note = |text: String| BlockKind::Note { text, bad: false };
+    let bad = |text: String| BlockKind::Note { text, bad: true };
     match &record.event {
         Event::Message(MessageEvent::Added { kind, content, .. }) => message(blocks, has_seat, record, *kind, content),
         Event::Run { of, what } => match what {
@@ -353,7 +354,7 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, has_seat: bool, record: &Record)
                 let heard_upto = *message;
                 for block in blocks.iter_mut().rev() {
                     if block.id <= heard_upto
-                        && let Kind::ToAgent { heard, .. } = &mut block.kind
+                        && let BlockKind::ToAgent { heard, .. } = &mut block.kind
                     {
                         *heard = true;
                         break;
@@ -368,7 +369,7 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, has_seat: bool, record: &Record)
                     Exit::Code(code) => format!(" (exit code {code})"),
                     Exit::NotStarted | Exit::LostWithMachine | Exit::Unknown => String::new(),
                 };
-                push(Kind::Crashed {
+                push(BlockKind::Crashed {
                     what: detail.clone(),
                     how,
                     attempt: of.attempt + 1,
@@ -377,21 +378,22 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, has_seat: bool, record: &Record)
                 });
             }
             RunEvent::Spawned { .. } => {
-                if let Some(block) = blocks.iter_mut().rev().find(|block| matches!(block.kind, Kind::Crashed { .. }))
-                    && let Kind::Crashed { resumed_ms, .. } = &mut block.kind
+                if let Some(block) =
+                    blocks.iter_mut().rev().find(|block| matches!(block.kind, BlockKind::Crashed { .. }))
+                    && let BlockKind::Crashed { resumed_ms, .. } = &mut block.kind
                 {
                     resumed_ms.get_or_insert(record.ts.0 - block.at.0);
                 }
             }
             RunEvent::PermissionDecided { request, decision, by } => {
                 let mut tools = blocks.iter_mut().rev().filter_map(|block| match &mut block.kind {
-                    Kind::Tool(tool) => Some(tool),
+                    BlockKind::Tool(tool) => Some(tool),
                     _ => None,
                 });
                 if let Some(tool) = tools.find(|tool| tool.asked.as_ref() == Some(request)) {
                     tool.asked = None;
                     if let Some(reason) = decision.words_of_user().filter(|_| *by == DecidedBy::Human) {
-                        tool.denied = Some(Denied { by_you: true, reason: reason.to_owned() });
+                        tool.denied = Some(DeniedCall { by_you: true, reason: reason.to_owned() });
                     }
                 }
             }
@@ -409,7 +411,7 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, has_seat: bool, record: &Record)
                     About::Permission(_) => Asked::Permission,
                     _ => Asked::Other,
                 };
-                push(Kind::Ask { about, text: text.clone(), answer: None, open: true });
+                push(BlockKind::Ask { about, text: text.clone(), answer: None, open: true });
             }
             QuestionEvent::Answered { question, answer } => close(blocks, *question, Some(answer.clone())),
             QuestionEvent::Withdrawn { question } => close(blocks, *question, None),
@@ -419,7 +421,7 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, has_seat: bool, record: &Record)
                 let by = by.map_or_else(|| "you".to_owned(), |by| format!("{{agent:{by}}}"));
                 let why = remark.as_deref().map(|remark| format!(": {remark}")).unwrap_or_default();
                 let text = format!("killed by {by} at {{time}}{why} · its history stays and can be forked");
-                push(Kind::Across { text });
+                push(BlockKind::Across { text });
             }
             AgentEvent::Renamed { name: Some(name) } => push(note(format!("It is called {name} now."))),
             AgentEvent::Slept => push(note("It is asleep. /wake wakes it.".to_owned())),
@@ -446,49 +448,51 @@ fn add(blocks: &mut Vec<Block>, agent: AgentId, has_seat: bool, record: &Record)
 
 fn message(blocks: &mut Vec<Block>, has_seat: bool, record: &Record, kind: MessageKind, content: &str) {
     let kind = match kind {
-        MessageKind::User => Kind::ToAgent { text: content.to_owned(), heard: false },
+        MessageKind::User => BlockKind::ToAgent { text: content.to_owned(), heard: false },
         MessageKind::Assistant if has_seat => match shown(content) {
             text if text.trim().is_empty() => return hear_all(blocks),
-            text => Kind::Spoken { text: text.into_owned(), reaches_model: true },
+            text => BlockKind::Spoken { text: text.into_owned(), reaches_model: true },
         },
-        MessageKind::Assistant => Kind::Spoken { text: content.to_owned(), reaches_model: true },
-        MessageKind::ToolCall => Kind::Tool(Tool::read(content)),
+        MessageKind::Assistant => BlockKind::Spoken { text: content.to_owned(), reaches_model: true },
+        MessageKind::ToolCall => BlockKind::Tool(Tool::read(content)),
         MessageKind::ToolResult => {
             return answer_tool(blocks, record, content);
         }
         MessageKind::Clear => {
-            Kind::Across { text: "its history was cleared at {time} · all of it stays here".to_owned() }
+            BlockKind::Across { text: "its history was cleared at {time} · all of it stays here".to_owned() }
         }
-        MessageKind::Mark if content.is_empty() => Kind::Across { text: "marked at {time}".to_owned() },
-        MessageKind::Mark => Kind::Across { text: format!("marked “{content}” at {{time}}") },
-        MessageKind::Rewind => Kind::Across { text: "rewound at {time} · what came after stays here".to_owned() },
+        MessageKind::Mark if content.is_empty() => BlockKind::Across { text: "marked at {time}".to_owned() },
+        MessageKind::Mark => BlockKind::Across { text: format!("marked “{content}” at {{time}}") },
+        MessageKind::Rewind => BlockKind::Across { text: "rewound at {time} · what came after stays here".to_owned() },
         MessageKind::Interrupted => {
             for block in blocks.iter_mut().rev() {
                 match &mut block.kind {
-                    Kind::Spoken { reaches_model, .. } => *reaches_model = false,
-                    Kind::ToAgent { .. } | Kind::Interrupted => break,
+                    BlockKind::Spoken { reaches_model, .. } => *reaches_model = false,
+                    BlockKind::ToAgent { .. } | BlockKind::Interrupted => break,
                     _ => {}
                 }
             }
-            Kind::Interrupted
+            BlockKind::Interrupted
         }
         MessageKind::System if content == TURN_INTERRUPTED => {
-            Kind::Note { text: "You interrupted it. It knows what it said in this turn.".to_owned(), bad: false }
+            BlockKind::Note { text: "You interrupted it. It knows what it said in this turn.".to_owned(), bad: false }
         }
-        MessageKind::System => Kind::Note { text: content.lines().next().unwrap_or_default().to_owned(), bad: false },
+        MessageKind::System => {
+            BlockKind::Note { text: content.lines().next().unwrap_or_default().to_owned(), bad: false }
+        }
         // Its parent was killed, and it has another one.
-        MessageKind::AgentKilled if !content.is_empty() => Kind::Note { text: content.to_owned(), bad: false },
+        MessageKind::AgentKilled if !content.is_empty() => BlockKind::Note { text: content.to_owned(), bad: false },
         MessageKind::AgentKilled | MessageKind::Command | MessageKind::Fork | MessageKind::Usage => return,
     };
     // A process that answers has heard what was said before.
-    if matches!(kind, Kind::Spoken { .. } | Kind::Tool(_)) {
+    if matches!(kind, BlockKind::Spoken { .. } | BlockKind::Tool(_)) {
         hear_all(blocks);
     }
     blocks.push(Block { id: record.id, at: record.ts, kind });
 }
 
 fn hear_all(blocks: &mut [Block]) {
-    if let Some(Kind::ToAgent { heard, .. }) = blocks.last_mut().map(|block| &mut block.kind) {
+    if let Some(BlockKind::ToAgent { heard, .. }) = blocks.last_mut().map(|block| &mut block.kind) {
         *heard = true;
     }
 }
@@ -496,11 +500,11 @@ fn hear_all(blocks: &mut [Block]) {
 fn answer_tool(blocks: &mut [Block], record: &Record, content: &str) {
     let outcome = ToolOutcome::read(content, record.ts);
     for block in blocks.iter_mut().rev() {
-        let Kind::Tool(tool) = &mut block.kind else { continue };
+        let BlockKind::Tool(tool) = &mut block.kind else { continue };
         if tool.call == outcome.call && tool.outcome.is_none() {
             // What a step has come to is a sentence, not a tool among others.
             match tool.signal().filter(|_| !outcome.failed) {
-                Some(text) => block.kind = Kind::Note { text, bad: false },
+                Some(text) => block.kind = BlockKind::Note { text, bad: false },
                 None => tool.outcome = Some(outcome),
             }
             return;
@@ -513,7 +517,7 @@ fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
         Output::Thinking { text } if text.trim().is_empty() => return,
         Output::Thinking { text } => {
             let before = blocks.last().map_or(record.ts, |block| block.at);
-            Kind::Thought { text: text.clone(), lasted_ms: record.ts.0 - before.0 }
+            BlockKind::Thought { text: text.clone(), lasted_ms: record.ts.0 - before.0 }
         }
         Output::Subagent { tool_use, output } => {
             let line = |call: Option<&String>, text: String| {
@@ -529,7 +533,7 @@ fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
                 _ => return,
             };
             for block in blocks.iter_mut().rev() {
-                if let Kind::Tool(tool) = &mut block.kind
+                if let BlockKind::Tool(tool) = &mut block.kind
                     && tool.call == *tool_use
                 {
                     match (line, output.as_ref()) {
@@ -552,11 +556,11 @@ fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
         }
         Output::Denied { tool_use, reason, .. } => {
             for block in blocks.iter_mut().rev() {
-                if let Kind::Tool(tool) = &mut block.kind
+                if let BlockKind::Tool(tool) = &mut block.kind
                     && tool_use.as_deref().is_none_or(|call| call == tool.call)
                 {
                     // The user's own words say more than what the program made of them.
-                    tool.denied.get_or_insert_with(|| Denied { by_you: false, reason: reason.clone() });
+                    tool.denied.get_or_insert_with(|| DeniedCall { by_you: false, reason: reason.clone() });
                     return;
                 }
             }
@@ -564,7 +568,7 @@ fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
         }
         Output::Asked(request) => {
             for block in blocks.iter_mut().rev() {
-                if let Kind::Tool(tool) = &mut block.kind
+                if let BlockKind::Tool(tool) = &mut block.kind
                     && Some(&tool.call) == request.tool_use.as_ref()
                 {
                     tool.asked = Some(request.request.clone());
@@ -575,7 +579,7 @@ fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
         }
         Output::AskCancelled { request } => {
             for block in blocks.iter_mut().rev() {
-                if let Kind::Tool(tool) = &mut block.kind
+                if let BlockKind::Tool(tool) = &mut block.kind
                     && tool.asked.as_ref() == Some(request)
                 {
                     tool.asked = None;
@@ -586,14 +590,16 @@ fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
         Output::Compacted { trigger, tokens_before } => {
             let by = if trigger.as_deref() == Some("manual") { "" } else { " by itself" };
             let from = tokens_before.map(|tokens| format!(", from {}k tokens", tokens / 1_000)).unwrap_or_default();
-            Kind::Across { text: format!("its context was compacted{by} at {{time}}{from} · all of it stays here") }
+            BlockKind::Across {
+                text: format!("its context was compacted{by} at {{time}}{from} · all of it stays here"),
+            }
         }
         Output::Retrying { attempt, reason, .. } => {
             let why = reason.as_deref().unwrap_or("the request failed");
-            Kind::Note { text: format!("The service failed it ({why}). It tries again, {attempt}."), bad: false }
+            BlockKind::Note { text: format!("The service failed it ({why}). It tries again, {attempt}."), bad: false }
         }
         Output::ApiError(error) => {
-            Kind::Note { text: error.text.lines().next().unwrap_or_default().to_owned(), bad: true }
+            BlockKind::Note { text: error.text.lines().next().unwrap_or_default().to_owned(), bad: true }
         }
         _ => return,
     };
@@ -601,7 +607,7 @@ fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
 }
 
 fn close(blocks: &mut [Block], question: EventId, said: Option<String>) {
-    if let Some(Kind::Ask { answer, open, .. }) =
+    if let Some(BlockKind::Ask { answer, open, .. }) =
         blocks.iter_mut().find(|block| block.id == question).map(|block| &mut block.kind)
     {
         (*answer, *open) = (said, false);

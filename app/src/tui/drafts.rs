@@ -4,7 +4,7 @@
 use super::field::Field;
 use super::model::{Desk, Model, MouseChosen, Outgoing, OwnWords, PINS};
 use super::panel::{Home, QuestPanel, Sheet, SheetKind, Side};
-use super::recall::{Entry, MAX_ENTRIES, shorten};
+use super::recall::{MAX_ENTRIES, SentText, shorten};
 use crate::clock;
 use crate::project::Project;
 use crate::shared_file::FolderLock;
@@ -24,7 +24,7 @@ const MAX_HISTORY_BYTES: u64 = 64 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Kept {
+struct DraftsFile {
     desks: BTreeMap<AgentId, Desk>,
     front: Desk,
     outbox: Vec<Outgoing>,
@@ -55,7 +55,7 @@ enum KeptSide {
 pub struct Drafts {
     folder: PathBuf,
     /// What this terminal had when it has last read or written the file. Another terminal may have written since.
-    written: Kept,
+    written: DraftsFile,
     /// The file as this terminal has left it: its inode, and its time in nanoseconds.
     left: Option<(u64, i64)>,
     /// Another terminal writes the file, too: it has what this one does not know.
@@ -74,7 +74,15 @@ impl Drafts {
     }
 
     fn in_folder(folder: PathBuf) -> Self {
-        Self { folder, written: Kept::default(), left: None, is_shared: false, untouchable: None, saved: 0, lines: 0 }
+        Self {
+            folder,
+            written: DraftsFile::default(),
+            left: None,
+            is_shared: false,
+            untouchable: None,
+            saved: 0,
+            lines: 0,
+        }
     }
 
     /// Puts what was kept into the model.
@@ -127,7 +135,7 @@ impl Drafts {
     }
 
     /// What is in the file, if there is one. A file that cannot be read is put aside under another name, and nothing is written over it.
-    fn read(&mut self, model: &mut Model) -> Option<Kept> {
+    fn read(&mut self, model: &mut Model) -> Option<DraftsFile> {
         let read = match std::fs::read(self.desks()) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
             Err(error) if error.kind() == ErrorKind::NotFound => return None,
@@ -171,7 +179,7 @@ impl Drafts {
 
     fn shorten_history(&mut self) -> std::io::Result<()> {
         let lines = BufReader::new(std::fs::File::open(self.recall())?).lines();
-        let mut entries: Vec<Entry> =
+        let mut entries: Vec<SentText> =
             lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()).collect();
         shorten(&mut entries);
         let mut beside = tempfile::NamedTempFile::new_in(&self.folder)?;
@@ -192,7 +200,7 @@ impl Drafts {
     }
 }
 
-fn put_into(model: &mut Model, kept: Kept) {
+fn put_into(model: &mut Model, kept: DraftsFile) {
     (model.desks, model.front, model.outbox, model.visits) = (kept.desks, kept.front, kept.outbox, kept.visits);
     for (at, pin) in kept.pins.into_iter().enumerate().take(PINS) {
         model.pins[at] = pin;
@@ -215,7 +223,7 @@ fn put_into(model: &mut Model, kept: Kept) {
     }
 }
 
-fn kept_of(model: &Model) -> Kept {
+fn kept_of(model: &Model) -> DraftsFile {
     let mut desks = model.desks.clone();
     if desks.len() > MAX_DESKS {
         let visits = &model.visits;
@@ -224,7 +232,7 @@ fn kept_of(model: &Model) -> Kept {
     // What is not stored must not make a difference.
     let outbox = model.outbox.iter().map(|it| Outgoing { number: 0, sending: false, event: None, ..it.clone() });
     let desks = desks.into_iter().map(|(agent, desk)| (agent, desk.stored())).collect();
-    Kept {
+    DraftsFile {
         desks,
         front: model.front.stored(),
         outbox: outbox.collect(),
@@ -251,7 +259,7 @@ fn kept_of(model: &Model) -> Kept {
 
 /// Another terminal has written since. What was not changed here stays as the other one has left it, also where that is nothing. Where
 /// both have changed a text, this one is kept and the other one is given back, for the history.
-fn merge(mine: &mut Kept, theirs: Kept, before: &Kept) -> Vec<(Option<AgentId>, String)> {
+fn merge(mine: &mut DraftsFile, theirs: DraftsFile, before: &DraftsFile) -> Vec<(Option<AgentId>, String)> {
     let mut lost = Vec::new();
     let agents: BTreeSet<AgentId> = mine.desks.keys().chain(theirs.desks.keys()).copied().collect();
     let none = Desk::default();

@@ -11,7 +11,7 @@ mod tree;
 use super::field::FieldRow;
 use super::flow::Flow;
 use super::look::{self, Ink};
-use super::model::{Focus, Link, MIN_SIZE, Model};
+use super::model::{Connection, Focus, MIN_SIZE, Model};
 use super::overlay::Overlay;
 use super::panel::Side;
 use super::text;
@@ -74,7 +74,7 @@ pub fn shows_tree(model: &Model) -> bool {
 pub fn areas(model: &Model) -> Areas {
     let (width, height) = model.size;
     let bottom_rows = u16::from(height >= BOTTOM_FROM);
-    let away_rows = u16::from(matches!(model.link, Link::Away { .. }) && height >= BOTTOM_FROM);
+    let away_rows = u16::from(matches!(model.link, Connection::Away { .. }) && height >= BOTTOM_FROM);
     let least = if height >= TWO_ROWS_FROM { 2 } else { 1 };
     let most = MAX_TEXT_ROWS.min(height * 2 / 5).max(least);
     let wanted = u16::try_from(model.desk().field.rows(text_cells(width)).len()).unwrap_or(u16::MAX);
@@ -220,7 +220,7 @@ fn first_start(model: &Model, buffer: &mut Buffer, area: Rect) {
     let bold = model.look.style(Ink::Bold);
     let dim = model.look.style(Ink::Dim);
     // Before the first answer, it is not known whether there are agents.
-    if model.link == Link::Opening || model.project.is_empty() {
+    if model.link == Connection::Opening || model.project.is_empty() {
         put(
             buffer,
             area.x,

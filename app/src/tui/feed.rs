@@ -2,7 +2,7 @@
 //! message. A daemon that goes away is looked for again, and the log is read on from the last event.
 
 use super::update::{Effect, Failed, Msg};
-use super::window::{Ancestor, Part, Window};
+use super::window::{Ancestor, Window, WindowPart};
 use crate::cli::{EventStream, read_record};
 use crate::client::paths::{agent_path, quest_path};
 use crate::client::{Client, Failure};
@@ -290,18 +290,22 @@ impl Feed {
     }
 
     /// A part of an agent's conversation.
-    async fn window(&self, agent: AgentId, part: Part) -> Result<Window, Failed> {
+    async fn window(&self, agent: AgentId, part: WindowPart) -> Result<Window, Failed> {
         match part {
-            Part::End { before } => {
+            WindowPart::End { before } => {
                 let before = before.map_or(u64::from(u32::MAX), |before| before.0);
-                self.page(agent, &format!("before={before}"), WINDOW).await.map(Page::before)
+                self.page(agent, &format!("before={before}"), WINDOW).await.map(EventWindow::before)
             }
-            Part::Before(before) => self.page(agent, &format!("before={before}"), WINDOW).await.map(Page::before),
-            Part::After(after) => self.page(agent, &format!("after={after}"), WINDOW).await.map(Page::after),
-            Part::Around(event) => {
+            WindowPart::Before(before) => {
+                self.page(agent, &format!("before={before}"), WINDOW).await.map(EventWindow::before)
+            }
+            WindowPart::After(after) => {
+                self.page(agent, &format!("after={after}"), WINDOW).await.map(EventWindow::after)
+            }
+            WindowPart::Around(event) => {
                 let before = format!("before={}", event.0 + 1);
-                let mut window = self.page(agent, &before, WINDOW / 2).await.map(Page::before)?;
-                match self.page(agent, &format!("after={event}"), WINDOW / 2).await.map(Page::after) {
+                let mut window = self.page(agent, &before, WINDOW / 2).await.map(EventWindow::before)?;
+                match self.page(agent, &format!("after={event}"), WINDOW / 2).await.map(EventWindow::after) {
                     Ok(after) => {
                         window.records.extend(after.records);
                         (window.to, window.later) = (after.to, after.later);
@@ -331,12 +335,12 @@ impl Feed {
         }
     }
 
-    async fn page(&self, agent: AgentId, place: &str, limit: u32) -> Result<Page, Failed> {
+    async fn page(&self, agent: AgentId, place: &str, limit: u32) -> Result<EventWindow, Failed> {
         let path = format!("/api/events.json?agent={agent}&{place}&limit={limit}&type={SHOWN}");
         let page: Value = self.get(&path).await?;
         let events = page["events"].as_array().map(Vec::as_slice).unwrap_or_default();
         let id = |name: &str| EventId(page[name].as_u64().unwrap_or_default());
-        Ok(Page {
+        Ok(EventWindow {
             records: events.iter().filter_map(|event| read_record(&event.to_string()).ok()).collect(),
             from: id("from"),
             upto: id("upto"),
@@ -364,7 +368,7 @@ impl Feed {
             let limit = |point: Option<EventId>| point.map(|point| upto.map_or(point, |upto| point.min(upto)));
             next = view.forked_from.map(|before| (before, limit(view.fork_point), view.created));
             let Some(upto) = upto else { continue };
-            let Page { records, more, .. } = self.page(of, &format!("before={}", upto.0 + 1), WINDOW).await?;
+            let EventWindow { records, more, .. } = self.page(of, &format!("before={}", upto.0 + 1), WINDOW).await?;
             let is_clear = |record: &Record| {
                 matches!(record.event, Event::Message(MessageEvent::Added { kind: MessageKind::Clear, .. }))
             };
@@ -391,14 +395,14 @@ impl Feed {
 }
 
 /// Some events of one agent, as the daemon gives them.
-struct Page {
+struct EventWindow {
     records: Vec<Record>,
     from: EventId,
     upto: EventId,
     more: bool,
 }
 
-impl Page {
+impl EventWindow {
     /// What was read backwards. It reaches up to the place that it was asked for.
     fn before(self) -> Window {
         let Self { records, from, upto, more } = self;

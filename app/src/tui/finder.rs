@@ -3,8 +3,8 @@
 use super::command::NAMES;
 use super::look::Ink;
 use super::model::Model;
-use super::overlay::{Act, Entry, Finder, Help, Overlay};
-use super::roster::Agent;
+use super::overlay::{Act, Finder, FinderEntry, Help, Overlay};
+use super::roster::RosterAgent;
 use super::text;
 use super::words;
 use crate::http::QuestLine;
@@ -19,8 +19,8 @@ const MAX_COMMANDS: usize = 4;
 
 /// What was found.
 #[derive(Debug)]
-pub struct Found {
-    pub entries: Vec<Entry>,
+pub struct FinderResult {
+    pub entries: Vec<FinderEntry>,
     /// How many agents match in all.
     pub agents: usize,
     /// The agent that "Do with" is about.
@@ -28,15 +28,15 @@ pub struct Found {
 }
 
 /// Ranked by match, then by who needs you, then by the last visit.
-pub fn entries(model: &Model, finder: &Finder) -> Found {
+pub fn entries(model: &Model, finder: &Finder) -> FinderResult {
     let typed = finder.words.whole().to_lowercase();
     let mut out = Vec::new();
     if let Some(agent) = finder.with {
         out.extend(with_agent(model, agent).into_iter().filter(|entry| matches_text(&entry.left, &typed)));
-        return Found { entries: out, agents: 1, about: Some(agent) };
+        return FinderResult { entries: out, agents: 1, about: Some(agent) };
     }
     let visited = |id: &AgentId| model.visits.iter().position(|visit| visit == id).map_or(0, |at| at + 1);
-    let mut agents: Vec<(u32, bool, usize, &Agent)> = model
+    let mut agents: Vec<(u32, bool, usize, &RosterAgent)> = model
         .roster
         .agents
         .values()
@@ -72,7 +72,7 @@ pub fn entries(model: &Model, finder: &Finder) -> Found {
     let mut quests: Vec<&QuestLine> = model.roster.quests.iter().filter(of_quest).collect();
     quests.sort_by_key(|quest| (quest.state != QuestWord::Open, std::cmp::Reverse(quest.changed)));
     for quest in quests.into_iter().take(if small { 1 } else { MAX_QUESTS }) {
-        out.push(Entry {
+        out.push(FinderEntry {
             section: "Go to",
             act: Act::Quest(quest.id),
             left: text::title(&quest.request),
@@ -82,7 +82,7 @@ pub fn entries(model: &Model, finder: &Finder) -> Found {
         });
     }
     if let Some((words, count)) = finder.events.as_ref().filter(|(_, count)| *count > 0) {
-        out.push(Entry {
+        out.push(FinderEntry {
             section: "Go to",
             act: Act::Log(words.clone()),
             left: format!("events with {words} in them"),
@@ -95,7 +95,7 @@ pub fn entries(model: &Model, finder: &Finder) -> Found {
         out.extend(with_agent(model, agent).into_iter().take(3));
     }
     if typed.len() > 1 && matches_text("new quest", &typed) {
-        out.push(Entry {
+        out.push(FinderEntry {
             section: "Do anywhere",
             act: Act::Propose("/quest new ".to_owned()),
             left: "new quest".to_owned(),
@@ -109,7 +109,7 @@ pub fn entries(model: &Model, finder: &Finder) -> Found {
         .iter()
         .filter(|(name, _, what)| !typed.is_empty() && (name.starts_with(&typed) || matches_text(what, &typed)));
     for (name, usage, what) in commands.take(most) {
-        out.push(Entry {
+        out.push(FinderEntry {
             section: "Do anywhere",
             act: Act::Propose(format!("/{name} ")),
             left: (*what).to_owned(),
@@ -118,11 +118,11 @@ pub fn entries(model: &Model, finder: &Finder) -> Found {
             end: String::new(),
         });
     }
-    Found { entries: out, agents: count, about }
+    FinderResult { entries: out, agents: count, about }
 }
 
 /// What an agent does, in one line.
-fn doing(model: &Model, agent: &Agent) -> String {
+fn doing(model: &Model, agent: &RosterAgent) -> String {
     match (model.roster.question_of(agent.view.id), &agent.view.doing) {
         (Some(question), _) if question.permission.is_some() => "asks for permission".to_owned(),
         (Some(_), _) => "asks a question".to_owned(),
@@ -134,9 +134,9 @@ fn doing(model: &Model, agent: &Agent) -> String {
     }
 }
 
-fn of_agent(model: &Model, agent: &Agent) -> Entry {
+fn of_agent(model: &Model, agent: &RosterAgent) -> FinderEntry {
     let id = agent.view.id;
-    Entry {
+    FinderEntry {
         section: "Go to",
         act: Act::Go(id),
         left: model.name(id),
@@ -146,9 +146,9 @@ fn of_agent(model: &Model, agent: &Agent) -> Entry {
     }
 }
 
-fn with_agent(model: &Model, agent: AgentId) -> Vec<Entry> {
+fn with_agent(model: &Model, agent: AgentId) -> Vec<FinderEntry> {
     let name = model.name(agent);
-    let entry = |left: &str, command: String, key: &str, shown: String| Entry {
+    let entry = |left: &str, command: String, key: &str, shown: String| FinderEntry {
         section: "Do with",
         act: Act::Propose(command),
         left: left.to_owned(),

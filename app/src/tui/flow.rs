@@ -6,9 +6,9 @@ mod blocks;
 mod lines;
 mod tools;
 
-use super::conversation::{Asked, Block, Conversation, Kind};
+use super::conversation::{Asked, Block, BlockKind, ConversationView};
 use super::look::{Ink, Look};
-use super::model::{Desk, Key, Model, Outgoing, Partial, ScrollPosition};
+use super::model::{Desk, Key, Model, Outgoing, ScrollPosition, TextUnderWay};
 use super::panel::Side;
 use super::text;
 use hatchery_core::partial::PartialKind;
@@ -28,7 +28,7 @@ const MAX_TEXT: usize = 96;
 
 /// A row of the conversation on the screen.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct FlowRow {
     pub item: Key,
     /// The line in its item.
     pub line: usize,
@@ -37,7 +37,7 @@ pub struct Row {
 
 /// Something that stands in the conversation.
 #[derive(Clone, Copy, Debug)]
-enum Item<'a> {
+enum FlowItem<'a> {
     Inherited { open: bool },
     Block { block: &'a Block, inherited: bool, header: bool },
     ForkLine,
@@ -45,7 +45,7 @@ enum Item<'a> {
     NewSince,
     Starting,
     Waiting(&'a Outgoing),
-    Partial(&'a Partial),
+    Partial(&'a TextUnderWay),
 }
 
 /// The conversation of the current agent, ready to be laid out.
@@ -53,8 +53,8 @@ enum Item<'a> {
 pub struct Flow<'a> {
     model: &'a Model,
     desk: &'a Desk,
-    talk: &'a Conversation,
-    items: Vec<(Key, Item<'a>, bool)>,
+    talk: &'a ConversationView,
+    items: Vec<(Key, FlowItem<'a>, bool)>,
     cells: usize,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The same with another part of the conversation, or other folds.
-    pub fn of(model: &'a Model, desk: &'a Desk, talk: &'a Conversation, cells: usize) -> Self {
+    pub fn of(model: &'a Model, desk: &'a Desk, talk: &'a ConversationView, cells: usize) -> Self {
         let mut flow = Self { model, desk, talk, items: Vec::new(), cells };
         flow.collect();
         flow
@@ -87,7 +87,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The rows that are in sight.
-    pub fn visible(&self, height: usize) -> Vec<Row> {
+    pub fn visible(&self, height: usize) -> Vec<FlowRow> {
         match self.desk.place {
             ScrollPosition::End => self.last_rows(height),
             ScrollPosition::At { item, line } => match self.rows_from(item, line, height) {
@@ -97,8 +97,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn last_rows(&self, height: usize) -> Vec<Row> {
-        let mut rows: Vec<Row> = Vec::new();
+    fn last_rows(&self, height: usize) -> Vec<FlowRow> {
+        let mut rows: Vec<FlowRow> = Vec::new();
         for at in (0..self.items.len()).rev() {
             let mut laid = self.rows(at);
             laid.append(&mut rows);
@@ -110,7 +110,7 @@ impl<'a> Flow<'a> {
         rows.split_off(rows.len().saturating_sub(height))
     }
 
-    fn rows_from(&self, item: Key, line: usize, height: usize) -> Vec<Row> {
+    fn rows_from(&self, item: Key, line: usize, height: usize) -> Vec<FlowRow> {
         // An item that is gone (a folded group) is where the next one is.
         let start = self.items.partition_point(|(key, ..)| *key < item).min(self.items.len().saturating_sub(1));
         let mut rows = Vec::new();
@@ -178,7 +178,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Everything that is loaded.
-    pub fn all_rows(&self) -> Vec<Row> {
+    pub fn all_rows(&self) -> Vec<FlowRow> {
         (0..self.items.len()).flat_map(|at| self.rows(at)).collect()
     }
 
@@ -212,10 +212,10 @@ impl<'a> Flow<'a> {
     pub fn source(&self, key: Key) -> String {
         let found = self.items.iter().find(|(other, ..)| *other == key).map(|(_, item, _)| *item);
         match found {
-            Some(Item::Block { block, .. }) => source(block),
-            Some(Item::Group { blocks, .. }) => blocks.iter().map(source).collect::<Vec<_>>().join("\n"),
-            Some(Item::Waiting(outgoing)) => outgoing.field.whole(),
-            Some(Item::Partial(partial)) => partial.text.clone(),
+            Some(FlowItem::Block { block, .. }) => source(block),
+            Some(FlowItem::Group { blocks, .. }) => blocks.iter().map(source).collect::<Vec<_>>().join("\n"),
+            Some(FlowItem::Waiting(outgoing)) => outgoing.field.whole(),
+            Some(FlowItem::Partial(partial)) => partial.text.clone(),
             _ => String::new(),
         }
     }
@@ -223,11 +223,11 @@ impl<'a> Flow<'a> {
     /// Whether an item is open: none when it cannot be folded.
     pub fn is_open(&self, key: Key) -> Option<bool> {
         match self.items.iter().find(|(other, ..)| *other == key).map(|(_, item, _)| *item)? {
-            Item::Inherited { open } => Some(open),
-            Item::Group { .. } => Some(false),
-            Item::Block { block, .. } => match &block.kind {
-                Kind::Tool(tool) => Some(self.opened(block, tool.opens_by_itself())),
-                Kind::Thought { .. } => Some(self.opened(block, false)),
+            FlowItem::Inherited { open } => Some(open),
+            FlowItem::Group { .. } => Some(false),
+            FlowItem::Block { block, .. } => match &block.kind {
+                BlockKind::Tool(tool) => Some(self.opened(block, tool.opens_by_itself())),
+                BlockKind::Thought { .. } => Some(self.opened(block, false)),
                 _ => None,
             },
             _ => None,
@@ -236,7 +236,7 @@ impl<'a> Flow<'a> {
 
     /// Whether the item is a group of tools.
     pub fn is_group(&self, key: Key) -> bool {
-        self.items.iter().any(|(other, item, _)| *other == key && matches!(item, Item::Group { .. }))
+        self.items.iter().any(|(other, item, _)| *other == key && matches!(item, FlowItem::Group { .. }))
     }
 
     fn opened(&self, block: &Block, by_itself: bool) -> bool {
@@ -253,11 +253,11 @@ impl<'a> Flow<'a> {
         // Until the begin is read, something is missing between the two parts.
         if let Some(inherited) = talk.inherited.as_ref().filter(|_| !talk.more) {
             let open = self.desk.inherited_open.unwrap_or(false) || inherited.blocks.iter().any(|it| self.is_found(it));
-            self.push(Key(hatchery_core::EventId::START, 0), Item::Inherited { open });
+            self.push(Key(hatchery_core::EventId::START, 0), FlowItem::Inherited { open });
             if open {
                 self.push_blocks(&inherited.blocks, true);
             }
-            self.push(Key(inherited.upto, 250), Item::ForkLine);
+            self.push(Key(inherited.upto, 250), FlowItem::ForkLine);
         }
         self.push_blocks(talk.blocks(), false);
         // The rest stands at the end of the conversation.
@@ -265,20 +265,22 @@ impl<'a> Flow<'a> {
             return;
         }
         let last = talk.blocks().last().map_or(talk.upto(), |block| block.id);
-        if talk.blocks().is_empty() || matches!(talk.blocks().last(), Some(Block { kind: Kind::ToAgent { .. }, .. })) {
+        if talk.blocks().is_empty()
+            || matches!(talk.blocks().last(), Some(Block { kind: BlockKind::ToAgent { .. }, .. }))
+        {
             let starting = self.model.current.and_then(|agent| self.model.roster.agents.get(&agent));
             if starting.is_some_and(|agent| self.model.roster.state(agent) == super::roster::State::Starting) {
-                self.push(Key(last, 251), Item::Starting);
+                self.push(Key(last, 251), FlowItem::Starting);
             }
         }
         for (at, outgoing) in self.model.outbox.iter().filter(|it| Some(it.agent) == self.model.current).enumerate() {
             let number = u8::try_from(at.min(1)).unwrap_or(1);
-            self.push(Key(last, 252 + number), Item::Waiting(outgoing));
+            self.push(Key(last, 252 + number), FlowItem::Waiting(outgoing));
         }
         if let Some(partial) = self.model.current.and_then(|agent| self.model.partial.get(&agent))
             && !partial.text.trim().is_empty()
         {
-            self.push(Key(last, 254), Item::Partial(partial));
+            self.push(Key(last, 254), FlowItem::Partial(partial));
         }
     }
 
@@ -291,14 +293,14 @@ impl<'a> Flow<'a> {
             let run = blocks[at..].iter().take_while(|block| is_finished_tool(block)).count();
             let first = &blocks[at];
             if let Some((seen, _)) = new_from.take_if(|(seen, _)| first.id > *seen) {
-                self.push(Key(seen, 249), Item::NewSince);
+                self.push(Key(seen, 249), FlowItem::NewSince);
             }
             if run >= GROUP {
                 let group = &blocks[at..at + run];
                 let upto = group.last().map_or(first.id, |block| block.id);
                 let is_open = self.desk.open_groups.contains(&first.id) || group.iter().any(|it| self.is_found(it));
                 if upto <= self.desk.grouped && !is_open {
-                    self.push(Key(first.id, 0), Item::Group { blocks: group, inherited });
+                    self.push(Key(first.id, 0), FlowItem::Group { blocks: group, inherited });
                     at += run;
                     continue;
                 }
@@ -309,13 +311,13 @@ impl<'a> Flow<'a> {
             }
             let header = named.is_none_or(|named| first.at.0 - named >= NAMED_AGAIN_MS);
             named = match first.kind {
-                Kind::Spoken { .. } if header => Some(first.at.0),
-                Kind::Spoken { .. } | Kind::Tool(_) | Kind::Thought { .. } => named,
+                BlockKind::Spoken { .. } if header => Some(first.at.0),
+                BlockKind::Spoken { .. } | BlockKind::Tool(_) | BlockKind::Thought { .. } => named,
                 _ => None,
             };
             // Answers that are only here have the id of the block before them.
-            let number = u8::from(matches!(first.kind, Kind::Here { .. }));
-            self.push(Key(first.id, number), Item::Block { block: first, inherited, header });
+            let number = u8::from(matches!(first.kind, BlockKind::Here { .. }));
+            self.push(Key(first.id, number), FlowItem::Block { block: first, inherited, header });
         }
     }
 
@@ -323,19 +325,19 @@ impl<'a> Flow<'a> {
     /// itself is there.
     fn is_hidden(&self, block: &Block) -> bool {
         match block.kind {
-            Kind::Ask { about: Asked::Permission, open, .. } => {
+            BlockKind::Ask { about: Asked::Permission, open, .. } => {
                 !open || matches!(self.model.side, Some(Side::Home(_))) && self.model.size.0 >= super::draw::SIDE_FROM
             }
             _ => false,
         }
     }
 
-    fn push(&mut self, key: Key, item: Item<'a>) {
+    fn push(&mut self, key: Key, item: FlowItem<'a>) {
         let blank = self.items.last().is_some_and(|(_, before, _)| needs_blank(before, &item));
         self.items.push((key, item, blank));
     }
 
-    fn rows(&self, at: usize) -> Vec<Row> {
+    fn rows(&self, at: usize) -> Vec<FlowRow> {
         let (key, item, blank) = &self.items[at];
         let chosen = self.desk.chosen == Some(*key) && self.model.focus == super::model::Focus::Browse;
         let mut lines = self.lay(item, chosen);
@@ -345,10 +347,11 @@ impl<'a> Flow<'a> {
             lines = lines.into_iter().map(|line| lines::marked(line, &search.words.whole(), self.look())).collect();
         }
         if *blank {
-            let inherited = matches!(item, Item::Block { inherited: true, .. } | Item::Group { inherited: true, .. });
+            let inherited =
+                matches!(item, FlowItem::Block { inherited: true, .. } | FlowItem::Group { inherited: true, .. });
             lines.insert(0, if inherited { Line::styled("╎", self.look().style(Ink::Dim)) } else { Line::default() });
         }
-        lines.into_iter().enumerate().map(|(line, text)| Row { item: *key, line, text }).collect()
+        lines.into_iter().enumerate().map(|(line, text)| FlowRow { item: *key, line, text }).collect()
     }
 
     fn look(&self) -> Look {
@@ -357,11 +360,11 @@ impl<'a> Flow<'a> {
 }
 
 fn is_finished_tool(block: &Block) -> bool {
-    matches!(&block.kind, Kind::Tool(tool) if tool.outcome.is_some() || tool.denied.is_some())
+    matches!(&block.kind, BlockKind::Tool(tool) if tool.outcome.is_some() || tool.denied.is_some())
 }
 
 /// Whether a blank row divides two items. Tools and thoughts stand together, and so do notes.
-fn needs_blank(before: &Item<'_>, item: &Item<'_>) -> bool {
+fn needs_blank(before: &FlowItem<'_>, item: &FlowItem<'_>) -> bool {
     #[derive(PartialEq)]
     enum Class {
         Work,
@@ -370,16 +373,16 @@ fn needs_blank(before: &Item<'_>, item: &Item<'_>) -> bool {
         Edge,
         Text,
     }
-    let class = |item: &Item<'_>| match item {
-        Item::Group { .. } => Class::Work,
-        Item::ForkLine | Item::NewSince => Class::Across,
-        Item::Inherited { .. } => Class::Edge,
-        Item::Partial(Partial { kind: PartialKind::Thinking, .. }) => Class::Work,
-        Item::Starting | Item::Waiting(_) | Item::Partial(_) => Class::Text,
-        Item::Block { block, .. } => match block.kind {
-            Kind::Tool(_) | Kind::Thought { .. } => Class::Work,
-            Kind::Note { .. } | Kind::Crashed { .. } => Class::Note,
-            Kind::Across { .. } => Class::Across,
+    let class = |item: &FlowItem<'_>| match item {
+        FlowItem::Group { .. } => Class::Work,
+        FlowItem::ForkLine | FlowItem::NewSince => Class::Across,
+        FlowItem::Inherited { .. } => Class::Edge,
+        FlowItem::Partial(TextUnderWay { kind: PartialKind::Thinking, .. }) => Class::Work,
+        FlowItem::Starting | FlowItem::Waiting(_) | FlowItem::Partial(_) => Class::Text,
+        FlowItem::Block { block, .. } => match block.kind {
+            BlockKind::Tool(_) | BlockKind::Thought { .. } => Class::Work,
+            BlockKind::Note { .. } | BlockKind::Crashed { .. } => Class::Note,
+            BlockKind::Across { .. } => Class::Across,
             _ => Class::Text,
         },
     };
@@ -393,11 +396,16 @@ fn needs_blank(before: &Item<'_>, item: &Item<'_>) -> bool {
 /// What a block says, as its source.
 pub fn source(block: &Block) -> String {
     match &block.kind {
-        Kind::ToAgent { text, .. } | Kind::Spoken { text, .. } | Kind::Thought { text, .. } => text.clone(),
-        Kind::Note { text, .. } | Kind::Across { text } | Kind::Here { text } | Kind::Ask { text, .. } => text.clone(),
-        Kind::Crashed { what, .. } => what.clone(),
-        Kind::Interrupted => String::new(),
-        Kind::Tool(tool) => {
+        BlockKind::ToAgent { text, .. } | BlockKind::Spoken { text, .. } | BlockKind::Thought { text, .. } => {
+            text.clone()
+        }
+        BlockKind::Note { text, .. }
+        | BlockKind::Across { text }
+        | BlockKind::Here { text }
+        | BlockKind::Ask { text, .. } => text.clone(),
+        BlockKind::Crashed { what, .. } => what.clone(),
+        BlockKind::Interrupted => String::new(),
+        BlockKind::Tool(tool) => {
             let result = tool.outcome.as_ref().map(|outcome| text::without_escapes(&outcome.text)).unwrap_or_default();
             let input: BTreeMap<String, serde_json::Value> =
                 serde_json::from_value(tool.input.clone()).unwrap_or_default();

@@ -11,10 +11,10 @@ mod window;
 
 use super::field::Field;
 use super::look::Look;
-use super::model::{Link, Model, Purpose, ScrollPosition};
+use super::model::{Connection, Model, Purpose, ScrollPosition};
 use super::overlay::Overlay;
 use super::update::{Effect, Failed, Msg, Tag, update};
-use super::window::{Part, Window};
+use super::window::{Window, WindowPart};
 use crate::http::Overview;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use hatchery_core::event::MessageEvent;
@@ -70,7 +70,7 @@ fn said(number: u64, of: &str, kind: MessageKind, content: &str) -> Record {
 fn all(of: &str, records: Vec<Record>) -> Msg {
     let to = records.last().map_or(EventId::START, |record| record.id);
     let window = Window { records, from: EventId::START, more: false, to, later: false };
-    Msg::Window { agent: id(of), part: Part::End { before: None }, result: Ok(window) }
+    Msg::Window { agent: id(of), part: WindowPart::End { before: None }, result: Ok(window) }
 }
 
 /// Ann is in front, with a long conversation.
@@ -94,7 +94,7 @@ fn reports_of_the_lead_are_not_shown() {
     update(&mut model, Msg::Events(vec![said(101, "aaaa", MessageKind::Assistant, report)]));
     let texts = |model: &Model| -> Vec<String> {
         let spoken = model.talk().unwrap().blocks().iter().filter_map(|block| match &block.kind {
-            super::conversation::Kind::Spoken { text, .. } => Some(text.clone()),
+            super::conversation::BlockKind::Spoken { text, .. } => Some(text.clone()),
             _ => None,
         });
         spoken.collect()
@@ -176,7 +176,7 @@ fn what_is_said_while_the_daemon_is_away_is_sent_once() {
         write(&mut model, text);
         assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
     }
-    assert!(matches!(model.link, Link::Away { .. }));
+    assert!(matches!(model.link, Connection::Away { .. }));
     let effects = update(&mut model, overview(100, Vec::new()));
     assert_eq!(posted(&effects).len(), 1, "one at a time: {effects:?}");
     // The connection breaks while it is sent; the log shows that it has arrived.

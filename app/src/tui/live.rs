@@ -1,7 +1,7 @@
 //! Follows what the agent in front is writing. Lost without harm: the log brings the text when it is whole.
 
 use super::feed::Feed;
-use super::model::{Model, Partial};
+use super::model::{Model, TextUnderWay};
 use super::update::Msg;
 use crate::cli::EventStream;
 use crate::client::paths::agent_path;
@@ -18,12 +18,12 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// The task that follows one agent.
 #[derive(Debug, Default)]
-pub struct Following {
+pub struct LiveFollower {
     agent: Option<AgentId>,
     task: Option<AbortHandle>,
 }
 
-impl Following {
+impl LiveFollower {
     /// Follows this agent and no other.
     pub fn follow(&mut self, agent: Option<AgentId>, feed: &Feed) {
         if self.agent == agent {
@@ -37,7 +37,7 @@ impl Following {
     }
 }
 
-impl Drop for Following {
+impl Drop for LiveFollower {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();
@@ -81,7 +81,7 @@ pub fn take(model: &mut Model, agent: AgentId, piece: LivePiece) {
                 Some(partial) if partial.text.len() + text.len() <= MAX_BYTES => partial.text.push_str(&text),
                 Some(_) => {}
                 None => {
-                    model.partial.insert(agent, Partial { kind, text, since });
+                    model.partial.insert(agent, TextUnderWay { kind, text, since });
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! Everything that the terminal shows, as data. Keys and events change it ([`super::update`]), and it is drawn by functions that only
 //! read it ([`super::draw`]). Nothing here has side effects.
 
-use super::conversation::Conversation;
+use super::conversation::ConversationView;
 use super::field::Field;
 use super::look::Look;
-use super::overlay::{Overlay, Reader};
+use super::overlay::{Overlay, TextReader};
 use super::panel::Side;
 use super::recall::Recall;
 use super::roster::Roster;
@@ -42,13 +42,13 @@ pub struct Model {
     /// The folder of the project. Folders below it are shown without it.
     pub root: String,
     pub roster: Roster,
-    pub link: Link,
+    pub link: Connection,
     pub current: Option<AgentId>,
     /// Since when it is in front.
     pub in_front_since: Timestamp,
-    pub talks: BTreeMap<AgentId, Conversation>,
+    pub talks: BTreeMap<AgentId, ConversationView>,
     /// What agents are writing at the moment. It is not in the log yet, and is lost without harm.
-    pub partial: BTreeMap<AgentId, Partial>,
+    pub partial: BTreeMap<AgentId, TextUnderWay>,
     pub desks: BTreeMap<AgentId, Desk>,
     /// The desk while there is no agent.
     pub front: Desk,
@@ -73,7 +73,7 @@ pub struct Model {
     pub pending_g: bool,
     /// The program for agents, if it is not there.
     pub missing: Option<String>,
-    pub notice: Option<Notice>,
+    pub notice: Option<BottomLine>,
     pub recall: Recall,
     pub search: Option<Search>,
     /// The event of the current conversation that one wants to go to, while it is read.
@@ -93,7 +93,7 @@ pub struct Model {
     /// The files of the current agent's folder, once they were asked for.
     pub files: Option<(AgentId, Vec<String>)>,
     /// What agents have changed in folders of their own, as far as it was asked for.
-    pub changes: BTreeMap<AgentId, Changed>,
+    pub changes: BTreeMap<AgentId, AgentChanges>,
     /// A paste that was too long for a message. `/attach` makes a file of it.
     pub too_long: Option<String>,
     /// A fork that you asked for: where you go when it is there, unless a key was pressed since.
@@ -154,7 +154,7 @@ impl Desk {
     }
 
     /// Shows where the new part begins. What arrives from here on is seen as it comes.
-    pub fn come_back(&mut self, talk: &Conversation) {
+    pub fn come_back(&mut self, talk: &ConversationView) {
         let is_new = self.seen != EventId::START && talk.count_after(self.seen) > 0;
         self.new_from = self.left.filter(|_| is_new).map(|left| (self.seen, left));
     }
@@ -209,7 +209,7 @@ pub struct MouseChosen {
 
 /// How much an agent has changed, and when that was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changed {
+pub struct AgentChanges {
     pub asked: Timestamp,
     /// Lines added and removed, and in how many files. None until the daemon has answered, and where the folder is not its own.
     pub lines: Option<(u64, u64, usize)>,
@@ -240,7 +240,7 @@ pub struct Outgoing {
 
 /// A text or a thought that an agent is writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partial {
+pub struct TextUnderWay {
     pub kind: PartialKind,
     pub text: String,
     /// When it was begun.
@@ -248,7 +248,7 @@ pub struct Partial {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
+pub enum Connection {
     /// Not reached yet.
     Opening,
     Up,
@@ -268,7 +268,7 @@ pub enum Focus {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct BottomLine {
     pub text: String,
     pub until: Timestamp,
 }
@@ -294,7 +294,7 @@ impl Model {
             project: String::new(),
             root: String::new(),
             roster: Roster::default(),
-            link: Link::Opening,
+            link: Connection::Opening,
             current: None,
             in_front_since: now,
             talks: BTreeMap::new(),
@@ -386,7 +386,7 @@ impl Model {
         }
     }
 
-    pub fn talk(&self) -> Option<&Conversation> {
+    pub fn talk(&self) -> Option<&ConversationView> {
         self.current.and_then(|agent| self.talks.get(&agent))
     }
 
@@ -395,7 +395,7 @@ impl Model {
         let now = self.now;
         match self.current.and_then(|agent| self.talks.get_mut(&agent)) {
             Some(talk) => talk.add_here(text, now),
-            None => self.overlay = Some(Overlay::Reader(Reader { title: "Only here".to_owned(), text, top: 0 })),
+            None => self.overlay = Some(Overlay::Reader(TextReader { title: "Only here".to_owned(), text, top: 0 })),
         }
     }
 
@@ -412,7 +412,7 @@ impl Model {
             self.notices.pop_front();
         }
         self.notices.push_back((self.now, text.clone()));
-        self.notice = Some(Notice { text, until: Timestamp(self.now.0 + NOTICE_MS) });
+        self.notice = Some(BottomLine { text, until: Timestamp(self.now.0 + NOTICE_MS) });
     }
 
     /// Whether something happens for the first time in this project. It is explained once.
@@ -455,7 +455,7 @@ impl Model {
     /// Puts an agent in front. Its own text, place and folds appear.
     pub fn visit(&mut self, agent: AgentId) {
         if let Some(before) = self.current {
-            let upto = self.talks.get(&before).map(Conversation::upto);
+            let upto = self.talks.get(&before).map(ConversationView::upto);
             let now = self.now;
             let desk = self.desks.entry(before).or_default();
             if desk.place == ScrollPosition::End {
@@ -478,14 +478,14 @@ impl Model {
         (self.current, self.in_front_since) = (Some(agent), self.now);
         (self.search, self.going) = (None, None);
         self.front.field = self.front.field.take();
-        let upto = self.talks.get(&agent).map_or(EventId::START, Conversation::upto);
+        let upto = self.talks.get(&agent).map_or(EventId::START, ConversationView::upto);
         let desk = self.desks.entry(agent).or_default();
         desk.grouped = desk.grouped.max(upto);
         if let Some(talk) = self.talks.get(&agent) {
             desk.come_back(talk);
         }
         let has_seat = self.roster.has_seat(agent);
-        self.talks.entry(agent).or_insert_with(|| Conversation::new(agent, has_seat));
+        self.talks.entry(agent).or_insert_with(|| ConversationView::new(agent, has_seat));
         self.forget_talks();
         self.roster.looked_at(agent);
         self.tree_row = Some(agent);

@@ -20,7 +20,7 @@ pub enum Overlay {
     /// `#`: an event to go to.
     Goto(Field),
     /// A text of its own: one event, a file's changes, a mail.
-    Reader(Reader),
+    Reader(TextReader),
 }
 
 impl Overlay {
@@ -42,7 +42,7 @@ pub struct Finder {
 
 /// One entry of the finder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct FinderEntry {
     pub section: &'static str,
     pub act: Act,
     pub left: String,
@@ -105,7 +105,7 @@ pub struct Suggestion {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reader {
+pub struct TextReader {
     pub title: String,
     pub text: String,
     pub top: usize,

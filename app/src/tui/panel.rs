@@ -100,13 +100,13 @@ pub enum SheetAct {
 
 /// One way to answer a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct AnswerChoice {
     pub label: String,
-    pub answer: Answer,
+    pub answer: ChosenAnswer,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ChosenAnswer {
     /// This word means something by itself.
     Word(String),
     /// Something of your own, after this beginning.
@@ -117,7 +117,7 @@ pub enum Answer {
     ReadPlan(QuestId),
 }
 
-impl Answer {
+impl ChosenAnswer {
     /// Whether words of yours belong to it.
     pub fn is_typed(&self) -> bool {
         matches!(self, Self::Own(_) | Self::Deny)
@@ -167,10 +167,14 @@ impl Sheet {
 }
 
 /// The ways to answer a question: what it takes, in words.
-pub fn choices(model: &Model, question: &QuestionView) -> Vec<Choice> {
+pub fn choices(model: &Model, question: &QuestionView) -> Vec<AnswerChoice> {
     let takes = &question.takes;
-    let word = |label: &str, word: &str| Choice { label: label.to_owned(), answer: Answer::Word(word.to_owned()) };
-    let own = |label: &str, begin: &str| Choice { label: label.to_owned(), answer: Answer::Own(begin.to_owned()) };
+    let word =
+        |label: &str, word: &str| AnswerChoice { label: label.to_owned(), answer: ChosenAnswer::Word(word.to_owned()) };
+    let own = |label: &str, begin: &str| AnswerChoice {
+        label: label.to_owned(),
+        answer: ChosenAnswer::Own(begin.to_owned()),
+    };
     let trouble = match question.about {
         About::Step { trouble, .. } => Some(trouble),
         _ => None,
@@ -189,7 +193,7 @@ pub fn choices(model: &Model, question: &QuestionView) -> Vec<Choice> {
             ("yes", Some(StepTrouble::Approval)) => "Approve plan".to_owned(),
             ("allow", _) => "Allow once".to_owned(),
             ("deny", _) => {
-                choices.push(Choice { label: "Deny, with a reason …".to_owned(), answer: Answer::Deny });
+                choices.push(AnswerChoice { label: "Deny, with a reason …".to_owned(), answer: ChosenAnswer::Deny });
                 continue;
             }
             ("always-agent", _) => format!("Always for {}", model.name(question.agent)),
@@ -200,7 +204,7 @@ pub fn choices(model: &Model, question: &QuestionView) -> Vec<Choice> {
     }
     choices.extend(takes.choices.iter().map(|offered| word(offered, offered)));
     if let (Some(StepTrouble::Approval), About::Step { quest, .. }) = (trouble, question.about) {
-        choices.push(Choice { label: "Read plan".to_owned(), answer: Answer::ReadPlan(quest) });
+        choices.push(AnswerChoice { label: "Read plan".to_owned(), answer: ChosenAnswer::ReadPlan(quest) });
     }
     if takes.amount {
         choices.insert(0, own("Raise it to …", ""));
@@ -227,7 +231,7 @@ pub fn is_answered_by_words(question: &QuestionView) -> bool {
 }
 
 /// What a number alone chooses. Where there is nothing to choose from, a number is an answer like other words.
-pub fn chosen_by_number(model: &Model, question: &QuestionView, typed: &str) -> Option<Choice> {
+pub fn chosen_by_number(model: &Model, question: &QuestionView, typed: &str) -> Option<AnswerChoice> {
     let place = typed.trim().parse::<usize>().ok()?.checked_sub(1)?;
     let mut choices = choices(model, question);
     (choices.len() > 1 && place < choices.len()).then(|| choices.swap_remove(place))
@@ -237,14 +241,14 @@ pub fn chosen_by_number(model: &Model, question: &QuestionView, typed: &str) -> 
 pub fn numbered_word(model: &Model, question: &QuestionView, number: &str) -> Option<String> {
     let place = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
     match &choices(model, question).get(place)?.answer {
-        Answer::Word(word) => Some(word.clone()),
-        Answer::Deny => Some("deny".to_owned()),
+        ChosenAnswer::Word(word) => Some(word.clone()),
+        ChosenAnswer::Deny => Some("deny".to_owned()),
         _ => None,
     }
 }
 
 /// The choices in a few rows, each choice in one piece.
-pub fn numbered(choices: &[Choice], cells: usize) -> Vec<String> {
+pub fn numbered(choices: &[AnswerChoice], cells: usize) -> Vec<String> {
     let labels: Vec<String> = choices.iter().map(|choice| choice.label.clone()).collect();
     numbered_labels(&labels, cells)
 }

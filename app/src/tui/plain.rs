@@ -17,7 +17,7 @@ use super::look::Look;
 use super::model::{Model, Purpose};
 use super::overlay::Overlay;
 use super::panel::chosen_by_number;
-use super::run::Options;
+use super::run::TuiOptions;
 use super::text;
 use super::update::{Effect, Msg, update};
 use crate::clock;
@@ -37,7 +37,7 @@ const REFRESH: Duration = Duration::from_millis(500);
 /// In fewer columns there is no room for whole words.
 const MIN_WIDTH: usize = 20;
 
-pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
+pub fn run(project: &Project, options: &TuiOptions) -> Result<ExitCode, Report> {
     project.prepare()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let mut model = Model::new((80, 24), clock::now(), Look::PLAIN);
@@ -64,7 +64,7 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
     let mut spoken = Spoken::default();
     // The question that the line that is being typed can answer.
     let mut asked: Option<Option<EventId>> = None;
-    let mut prompt = Prompt { wanted: std::io::stdin().is_terminal(), shown: false };
+    let mut prompt = PlainPrompt { wanted: std::io::stdin().is_terminal(), shown: false };
     let mut refresh_at: Option<Instant> = None;
     loop {
         if model.quit {
@@ -187,13 +187,13 @@ fn say(out: &mut impl Write, line: &str) -> Result<(), Report> {
 }
 
 /// The prompt `NAME> `, where a person types. What is told next begins a row of its own.
-struct Prompt {
+struct PlainPrompt {
     /// The input is a terminal: a pipe needs no prompt.
     wanted: bool,
     shown: bool,
 }
 
-impl Prompt {
+impl PlainPrompt {
     fn told(&mut self, model: &Model, lines: &[String]) -> Result<(), Report> {
         let mut out = std::io::stdout();
         if lines.is_empty() && self.shown {

@@ -12,7 +12,7 @@ pub const MAX_LONG: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recall {
     /// The latest last.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SentText>,
     /// How many were ever added here: the last ones may not be on disk yet.
     pub added: usize,
     walk: Option<Walk>,
@@ -27,12 +27,12 @@ struct Walk {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct SentText {
     pub agent: Option<AgentId>,
     pub text: String,
 }
 
-impl Entry {
+impl SentText {
     pub fn is_long(&self) -> bool {
         self.text.len() > LONG_BYTES
     }
@@ -66,7 +66,7 @@ impl Recall {
         if text.is_empty() || repeated {
             return;
         }
-        self.entries.push(Entry { agent, text: text.to_owned() });
+        self.entries.push(SentText { agent, text: text.to_owned() });
         self.added += 1;
         shorten(&mut self.entries);
     }
@@ -119,7 +119,7 @@ impl Recall {
 }
 
 /// Leaves out the oldest entries where there are too many, or too many long ones.
-pub fn shorten(entries: &mut Vec<Entry>) {
+pub fn shorten(entries: &mut Vec<SentText>) {
     entries.drain(..entries.len().saturating_sub(MAX_ENTRIES));
     let mut too_many = entries.iter().filter(|entry| entry.is_long()).count().saturating_sub(MAX_LONG);
     if too_many > 0 {

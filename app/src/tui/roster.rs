@@ -24,7 +24,7 @@ pub const MAX_DONE: usize = 8;
 pub struct Roster {
     /// The last event that it includes.
     pub head: EventId,
-    pub agents: BTreeMap<AgentId, Agent>,
+    pub agents: BTreeMap<AgentId, RosterAgent>,
     pub agent_count: usize,
     pub quests: Vec<QuestLine>,
     pub documents: BTreeMap<QuestId, QuestDocument>,
@@ -44,7 +44,7 @@ pub struct Roster {
 }
 
 #[derive(Debug)]
-pub struct Agent {
+pub struct RosterAgent {
     pub view: AgentView,
     pub run: Option<RunView>,
     pub evidence: Vec<Evidence>,
@@ -162,7 +162,7 @@ impl Roster {
                 .as_ref()
                 .filter(|doing| doing.tool.is_some() && seen.agent.open_tools > 0)
                 .map(|doing| doing.at);
-            let agent = Agent {
+            let agent = RosterAgent {
                 ring: known.as_ref().map_or(1, |it| it.ring),
                 heard: known.as_ref().map_or(heard, |it| it.heard.max(heard)),
                 tool_since: known.as_ref().map_or(tool, |it| it.tool_since.or(tool)),
@@ -211,7 +211,8 @@ impl Roster {
     fn add(&mut self, view: AgentView) {
         let heard = view.last_active;
         let evidence = view.evidence.clone().into_iter().collect();
-        let agent = Agent { view, run: None, evidence, stall_ms: None, ring: 1, heard, tool_since: None, fresh: 0 };
+        let agent =
+            RosterAgent { view, run: None, evidence, stall_ms: None, ring: 1, heard, tool_since: None, fresh: 0 };
         self.agents.insert(agent.view.id, agent);
     }
 
@@ -238,7 +239,7 @@ impl Roster {
     }
 
     pub fn children(&self, of: AgentId) -> Vec<AgentId> {
-        let mut children: Vec<&Agent> = self.agents.values().filter(|it| it.view.parent == Some(of)).collect();
+        let mut children: Vec<&RosterAgent> = self.agents.values().filter(|it| it.view.parent == Some(of)).collect();
         children.sort_by_key(|it| (it.view.created, it.view.id));
         children.into_iter().map(|it| it.view.id).collect()
     }
@@ -249,7 +250,7 @@ impl Roster {
     }
 
     fn sort(&mut self) {
-        let mut below: BTreeMap<Option<AgentId>, Vec<&Agent>> = BTreeMap::new();
+        let mut below: BTreeMap<Option<AgentId>, Vec<&RosterAgent>> = BTreeMap::new();
         let root = self.agents.values().find(|agent| agent.view.parent.is_none()).map(|agent| agent.view.id);
         for agent in self.agents.values() {
             let parent = agent.view.parent.filter(|parent| self.agents.contains_key(parent)).or(root);
@@ -267,7 +268,7 @@ impl Roster {
         }
         let is_living = |id: &AgentId| self.agents.get(id).is_some_and(|agent| agent.view.state.is_living());
         let mut order: Vec<AgentId> = root.into_iter().filter(is_living).collect();
-        let mut open: Vec<&Agent> =
+        let mut open: Vec<&RosterAgent> =
             below.get(&root).map(|them| them.iter().rev().copied().collect()).unwrap_or_default();
         while let Some(agent) = open.pop() {
             if agent.view.state.is_living() {
@@ -301,22 +302,22 @@ impl Roster {
         self.needs().len()
     }
 
-    pub fn working(&self) -> impl Iterator<Item = &Agent> {
+    pub fn working(&self) -> impl Iterator<Item = &RosterAgent> {
         self.agents.values().filter(|agent| self.state(agent).is_at_work())
     }
 
     /// Who works, in the order of the tree. Those that have been quiet for a while come last.
-    pub fn workers(&self, now: Timestamp) -> Vec<&Agent> {
+    pub fn workers(&self, now: Timestamp) -> Vec<&RosterAgent> {
         let places: BTreeMap<AgentId, usize> = self.order.iter().enumerate().map(|(at, id)| (*id, at)).collect();
-        let mut workers: Vec<&Agent> = self.working().collect();
+        let mut workers: Vec<&RosterAgent> = self.working().collect();
         workers.sort_by_key(|agent| (now.0 - agent.heard.0 > QUIET_MS, places.get(&agent.view.id).copied()));
         workers
     }
 
     /// Agents that have finished something today, the last one first.
-    pub fn done_today(&self, now: Timestamp) -> Vec<&Agent> {
-        let recent = |agent: &&Agent| now.0 - agent.view.last_active.0 < super::draw::TODAY_MS;
-        let mut done: Vec<&Agent> = self
+    pub fn done_today(&self, now: Timestamp) -> Vec<&RosterAgent> {
+        let recent = |agent: &&RosterAgent| now.0 - agent.view.last_active.0 < super::draw::TODAY_MS;
+        let mut done: Vec<&RosterAgent> = self
             .agents
             .values()
             .filter(|agent| agent.run.is_some())
@@ -341,7 +342,7 @@ impl Roster {
             .collect()
     }
 
-    pub fn state(&self, agent: &Agent) -> State {
+    pub fn state(&self, agent: &RosterAgent) -> State {
         match agent.view.state {
             AgentState::Dead | AgentState::Expired => return State::Dead,
             AgentState::Hatching if agent.run.is_none() => return State::Hatching,

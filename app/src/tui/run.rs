@@ -5,8 +5,8 @@ use super::background;
 use super::drafts::Drafts;
 use super::draw;
 use super::feed::{self, Feed, QUEUE};
-use super::live::Following;
-use super::model::{Link, Model};
+use super::live::LiveFollower;
+use super::model::{Connection, Model};
 use super::roster::State;
 use super::update::{Effect, Msg, update};
 use crate::clock;
@@ -53,7 +53,7 @@ const FRAME_BYTES: usize = 256 << 10;
 
 /// What the command line asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct TuiOptions {
     /// The agent to begin with: an id, the beginning of one, or a name.
     pub agent: Option<String>,
     pub mouse: bool,
@@ -62,7 +62,7 @@ pub struct Options {
 type Screen = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
 
 /// Runs until the user leaves. Agents go on.
-pub fn run(project: &Project, options: &Options) -> Result<ExitCode, Report> {
+pub fn run(project: &Project, options: &TuiOptions) -> Result<ExitCode, Report> {
     project.prepare()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     restore_on_panic();
@@ -135,8 +135,9 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
     let mut hung_up = signal(SignalKind::hangup()).context("no signals")?;
     let attachments =
         Attachments { root: project.root().to_owned(), folder: project.data().join("tui").join("attached") };
-    let mut loop_state = Loop { feed, tasks, attachments, title: String::new(), refresh_at: None, refreshing: false };
-    let mut following = Following::default();
+    let mut loop_state =
+        ScreenLoop { feed, tasks, attachments, title: String::new(), refresh_at: None, refreshing: false };
+    let mut following = LiveFollower::default();
     if model.mouse {
         std::io::stdout().execute(EnableMouseCapture).context("the terminal cannot be used")?;
     }
@@ -230,7 +231,7 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
             _ = hung_up.recv() => return Ok(()),
             Some(_) = loop_state.tasks.join_next() => {}
         }
-        if matches!(model.link, Link::Away { .. }) {
+        if matches!(model.link, Connection::Away { .. }) {
             loop_state.refreshing = false;
         }
     }
@@ -264,7 +265,7 @@ fn concerns(model: &Model, msg: &Msg) -> bool {
 fn next_tick(model: &Model) -> Duration {
     let until = |at: Timestamp| Duration::from_millis(u64::try_from(at.0 - clock::now().0).unwrap_or(0).max(1));
     let current = model.current.and_then(|agent| model.roster.agents.get(&agent));
-    let ticks = |agent: &super::roster::Agent| {
+    let ticks = |agent: &super::roster::RosterAgent| {
         let state = model.roster.state(agent);
         matches!(state, State::Crashed | State::Hatching)
             || state.is_at_work()
@@ -272,7 +273,7 @@ fn next_tick(model: &Model) -> Duration {
     };
     let lively = current.is_some_and(ticks)
         || (draw::shows_tree(model) || model.side.is_some()) && model.roster.working().next().is_some();
-    let mut next = match lively || matches!(model.link, Link::Away { .. }) {
+    let mut next = match lively || matches!(model.link, Connection::Away { .. }) {
         true => Duration::from_millis(1_000 - u64::try_from(clock::now().0.rem_euclid(1_000)).unwrap_or(0)),
         false => Duration::from_secs(60),
     };
@@ -341,7 +342,7 @@ fn paint(model: &Model, screen: &mut Screen, title: &mut String) -> std::io::Res
     std::io::Write::flush(screen.backend_mut())
 }
 
-struct Loop {
+struct ScreenLoop {
     feed: Feed,
     attachments: Attachments,
     tasks: JoinSet<()>,
@@ -350,7 +351,7 @@ struct Loop {
     refreshing: bool,
 }
 
-impl Loop {
+impl ScreenLoop {
     /// Does what the model asked for. Gives the input back, which another program may have had meanwhile.
     fn carry_out(
         &mut self,

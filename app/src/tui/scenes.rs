@@ -37,7 +37,9 @@ mod webhooks;
 use super::draw;
 use super::field::Field;
 use super::look::Look;
-use super::model::{Changed, Focus, Key, Link, Model, Outgoing, OwnWords, Partial, Purpose, ScrollPosition};
+use super::model::{
+    AgentChanges, Connection, Focus, Key, Model, Outgoing, OwnWords, Purpose, ScrollPosition, TextUnderWay,
+};
 use super::overlay::{Finder, Help, KillAsk, Overlay, Preview};
 use super::panel::{Home, QuestPanel, Side};
 use super::search::Search;
@@ -108,7 +110,7 @@ pub fn shown(model: &Model) -> String {
 #[test]
 fn first_start() {
     let mut model = Model::new((80, 24), NOW, Look::PLAIN);
-    (model.project, model.link) = ("parcel-api".into(), Link::Up);
+    (model.project, model.link) = ("parcel-api".into(), Connection::Up);
     screen!("01-first-start-80x24", model);
 }
 
@@ -160,7 +162,7 @@ fn conversation_and_tree() {
     inherit(&mut model, "k3Qd", "13:31", false);
     let thinks = "The tests first. the old worker has a test of its own for the pause".into();
     let since = Timestamp(NOW.0 - 4_000);
-    model.partial.insert(id("k3Qd"), Partial { kind: PartialKind::Thinking, text: thinks, since });
+    model.partial.insert(id("k3Qd"), TextUnderWay { kind: PartialKind::Thinking, text: thinks, since });
     typed(
         &mut model,
         "Leave the tests of the old worker alone. They say what the interface\npromised, so they should pass as they are",
@@ -283,9 +285,9 @@ fn quest() {
         agent.heard = NOW;
     }
     let text = "A retry that is under way cannot be started again. The\nnext thing is the same for the list that the page polls".into();
-    model.partial.insert(id("0kGl"), Partial { kind: PartialKind::Text, text, since: NOW });
+    model.partial.insert(id("0kGl"), TextUnderWay { kind: PartialKind::Text, text, since: NOW });
     model.side = Some(Side::Quest(QuestPanel { quest: quest_id("q3f2"), step: 6, ward: None, scroll: 0 }));
-    model.changes.insert(id("0kGl"), Changed { asked: NOW, lines: Some((211, 38, 6)) });
+    model.changes.insert(id("0kGl"), AgentChanges { asked: NOW, lines: Some((211, 38, 6)) });
     model.focus = Focus::Side;
     screen!("07-quest-120x40", model);
 }
@@ -368,7 +370,7 @@ fn many_at_work() {
         ("aLrt", 77, 30),
     ];
     for (begin, added, removed) in changed {
-        model.changes.insert(id(begin), Changed { asked: NOW, lines: Some((added, removed, 3)) });
+        model.changes.insert(id(begin), AgentChanges { asked: NOW, lines: Some((added, removed, 3)) });
     }
     model.side = Some(Side::Home(Home::default()));
     screen!(coloured "08-ten-streaming-200x50", model);
@@ -382,7 +384,7 @@ fn daemon_away() {
     events.push(last_tool());
     with_talk(&mut model, "k3Qd", events);
     inherit(&mut model, "k3Qd", "13:31", false);
-    model.link = Link::Away { since: at("14:02:11"), again: Timestamp(NOW.0 + 4_000) };
+    model.link = Connection::Away { since: at("14:02:11"), again: Timestamp(NOW.0 + 4_000) };
     let field = Field::of("Leave the tests of the old worker alone.");
     model.outbox.push(Outgoing {
         number: 1,

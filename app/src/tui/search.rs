@@ -1,6 +1,6 @@
 //! A search in a conversation: what was found in the windows that were looked at, and what the log has elsewhere. Pure.
 
-use super::conversation::{Block, Conversation, Kind, blocks};
+use super::conversation::{Block, BlockKind, ConversationView, blocks};
 use super::field::Field;
 use super::flow;
 use super::model::{Key, ScrollPosition};
@@ -53,14 +53,14 @@ impl Search {
     }
 
     /// Looks in the window of a conversation. What is known of this part of the log is replaced by it.
-    pub fn look_in(&mut self, talk: &Conversation) {
+    pub fn look_in(&mut self, talk: &ConversationView) {
         let words = self.wanted();
         let from = if talk.more { talk.from } else { EventId::START };
         let to = if talk.later { talk.to } else { EventId(u64::MAX) };
         let current = self.current();
         let inherited = talk.inherited.iter().flat_map(|inherited| &inherited.blocks);
         let matches = |block: &&Block| !words.is_empty() && flow::source(block).to_lowercase().contains(&words);
-        let key = |block: &Block| Key(block.id, u8::from(matches!(block.kind, Kind::Here { .. })));
+        let key = |block: &Block| Key(block.id, u8::from(matches!(block.kind, BlockKind::Here { .. })));
         let here: Vec<Key> = inherited.chain(talk.blocks()).filter(matches).map(key).collect();
         // A tool at an end of the window may have its call or its output outside of it: what the log has found of it stays.
         let is_here = |id: EventId| {

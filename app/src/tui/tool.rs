@@ -25,14 +25,14 @@ pub struct Tool {
     /// The request for permission that waits for the user's answer.
     pub asked: Option<String>,
     /// Why it was not allowed.
-    pub denied: Option<Denied>,
+    pub denied: Option<DeniedCall>,
     /// What its sub-agent said.
     pub subagent: Vec<SubagentLine>,
 }
 
 /// Who did not allow a call, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denied {
+pub struct DeniedCall {
     pub by_you: bool,
     pub reason: String,
 }
@@ -111,7 +111,7 @@ impl Tool {
 
     /// What came of it, for the right end of its line, without the time.
     pub fn summary(&self) -> String {
-        if let Some(Denied { by_you, reason }) = &self.denied {
+        if let Some(DeniedCall { by_you, reason }) = &self.denied {
             let by = if *by_you { "denied by you" } else { "denied" };
             return match text::clean(reason).lines().next().unwrap_or_default() {
                 "" => by.to_owned(),

@@ -12,10 +12,10 @@ use super::act;
 use super::conversation::Inherited;
 use super::field::Field;
 use super::keys;
-use super::model::{Link, Model, ScrollPosition};
+use super::model::{Connection, Model, ScrollPosition};
 use super::panel::Side;
 use super::roster::Need;
-use super::window::{Part, Window};
+use super::window::{Window, WindowPart};
 use crate::http::Overview;
 use crate::quest_document::QuestWord;
 use hatchery_core::event::{AgentEvent, MailEvent, MessageEvent, QuestionEvent, RunEvent};
@@ -90,7 +90,7 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Up => {
-            model.link = Link::Up;
+            model.link = Connection::Up;
             let mut effects = vec![Effect::Refresh];
             // What could not be read is read now.
             effects.extend(act::come_back(model));
@@ -101,7 +101,7 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Away { since, again } => {
-            model.link = Link::Away { since, again };
+            model.link = Connection::Away { since, again };
             // What is under way may arrive: a daemon that hangs reads it when it goes on.
             for outgoing in &mut model.outbox {
                 outgoing.doubtful |= std::mem::take(&mut outgoing.sending);
@@ -155,14 +155,14 @@ fn fold_out_of_sight(model: &mut Model) {
 }
 
 fn overview_came(model: &mut Model, overview: Overview) -> Vec<Effect> {
-    let first = model.link == Link::Opening || model.project.is_empty();
+    let first = model.link == Connection::Opening || model.project.is_empty();
     let needed_before: BTreeSet<String> = model.roster.needs().iter().map(Need::key).collect();
     model.project = overview.project.rsplit('/').next().unwrap_or_default().to_owned();
     // What was said about a daemon that is away is over.
-    if matches!(model.link, Link::Away { .. }) {
+    if matches!(model.link, Connection::Away { .. }) {
         model.notice = None;
     }
-    model.link = Link::Up;
+    model.link = Connection::Up;
     if model.upto == EventId::START {
         model.upto = overview.head;
     }
@@ -287,7 +287,7 @@ fn whose(event: &Event) -> Option<AgentId> {
     }
 }
 
-fn window(model: &mut Model, agent: AgentId, part: Part, came: Window) -> Vec<Effect> {
+fn window(model: &mut Model, agent: AgentId, part: WindowPart, came: Window) -> Vec<Effect> {
     let reads = model.reads_at(agent);
     let Some(talk) = model.talks.get_mut(&agent) else { return Vec::new() };
     let is_first = !talk.is_read;
@@ -304,7 +304,7 @@ fn window(model: &mut Model, agent: AgentId, part: Part, came: Window) -> Vec<Ef
         if desk.place == ScrollPosition::End {
             desk.seen = desk.seen.max(upto);
         }
-    } else if let Some(first) = first.filter(|_| matches!(part, Part::Before(_))) {
+    } else if let Some(first) = first.filter(|_| matches!(part, WindowPart::Before(_))) {
         desk.grouped = desk.grouped.max(first);
     }
     if model.current != Some(agent) {

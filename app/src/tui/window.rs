@@ -5,7 +5,7 @@ use hatchery_core::{AgentId, EventId, Record, Timestamp};
 
 /// The part that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum WindowPart {
     /// The end. Where an agent was last heard long ago, the search begins before this event.
     End { before: Option<EventId> },
     /// What comes before this event, which is the first one that is known.
@@ -16,7 +16,7 @@ pub enum Part {
     Around(EventId),
 }
 
-impl Part {
+impl WindowPart {
     /// Whether it takes the place of what was read before.
     pub fn replaces(self) -> bool {
         matches!(self, Self::End { .. } | Self::Around(_))

@@ -1,9 +1,9 @@
 //! Sentences about agents: their state with its evidence, and what Enter will do. No rule is decided here.
 
-use super::conversation::Kind;
-use super::model::{Link, Model, Purpose};
-use super::panel::{Answer, Choice, chosen_by_number};
-use super::roster::{Agent, State, dollars};
+use super::conversation::BlockKind;
+use super::model::{Connection, Model, Purpose};
+use super::panel::{AnswerChoice, ChosenAnswer, chosen_by_number};
+use super::roster::{RosterAgent, State, dollars};
 use super::text;
 use crate::http::RunPhase;
 use hatchery_core::outcome::Cause;
@@ -35,7 +35,7 @@ pub struct StateWords {
     pub with_cost: bool,
 }
 
-pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> StateWords {
+pub fn state_of(model: &Model, agent: &RosterAgent, wide: bool) -> StateWords {
     let (now, offset) = (model.now.0, model.offset_s);
     let since = |at: i64| text::age(now - at);
     let clock = |at: hatchery_core::Timestamp| text::clock(at, offset);
@@ -134,7 +134,7 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> StateWords {
         }
         State::Dead => {
             let killed = agent.evidence.first().map_or(agent.view.last_active, |evidence| evidence.at);
-            let by = match model.talks.get(&agent.view.id).and_then(super::conversation::Conversation::killed_by) {
+            let by = match model.talks.get(&agent.view.id).and_then(super::conversation::ConversationView::killed_by) {
                 Some(None) => " by you".to_owned(),
                 Some(Some(by)) => format!(" by {}", model.name(by)),
                 None => String::new(),
@@ -159,7 +159,7 @@ pub fn state_of(model: &Model, agent: &Agent, wide: bool) -> StateWords {
 }
 
 /// What an agent asks for, as far as it fits into a few words.
-fn asks(model: &Model, agent: &Agent) -> String {
+fn asks(model: &Model, agent: &RosterAgent) -> String {
     let permission = model.roster.question_of(agent.view.id).and_then(|question| question.permission.as_ref());
     let Some(permission) = permission else { return "asks you".to_owned() };
     let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -181,16 +181,15 @@ fn cause_noun(cause: Cause) -> String {
     }
 }
 
-pub fn last_said(agent: &Agent) -> hatchery_core::Timestamp {
+pub fn last_said(agent: &RosterAgent) -> hatchery_core::Timestamp {
     agent.run.as_ref().map_or(agent.view.last_active, |run| run.last_output)
 }
 
 /// Since when a tool of an agent runs.
-pub fn tool_since(model: &Model, agent: &Agent) -> Option<i64> {
+pub fn tool_since(model: &Model, agent: &RosterAgent) -> Option<i64> {
     match model.talks.get(&agent.view.id) {
         Some(talk) if !talk.blocks().is_empty() => {
-            let open =
-                |kind: &Kind| matches!(kind, Kind::Tool(tool) if tool.outcome.is_none() && tool.denied.is_none());
+            let open = |kind: &BlockKind| matches!(kind, BlockKind::Tool(tool) if tool.outcome.is_none() && tool.denied.is_none());
             talk.blocks().last().filter(|block| open(&block.kind)).map(|block| block.at.0)
         }
         _ => agent.tool_since.map(|at| at.0),
@@ -198,12 +197,12 @@ pub fn tool_since(model: &Model, agent: &Agent) -> Option<i64> {
 }
 
 /// What a fork that you asked for waits for.
-fn waiting_fork(model: &Model, agent: &Agent) -> Option<String> {
+fn waiting_fork(model: &Model, agent: &RosterAgent) -> Option<String> {
     let id = agent.view.id;
     model.awaited_fork.as_ref().filter(|awaited| awaited.waits_for == Some(id))?;
     let blocks = model.talks.get(&id).map(|talk| talk.blocks()).unwrap_or_default();
     let running = blocks.iter().rev().find_map(|block| match &block.kind {
-        Kind::Tool(tool) if tool.outcome.is_none() && tool.denied.is_none() => Some(tool.name.clone()),
+        BlockKind::Tool(tool) if tool.outcome.is_none() && tool.denied.is_none() => Some(tool.name.clone()),
         _ => None,
     });
     let tool = running.or_else(|| agent.view.doing.as_ref().and_then(|doing| doing.tool.clone()));
@@ -211,7 +210,7 @@ fn waiting_fork(model: &Model, agent: &Agent) -> Option<String> {
 }
 
 /// The age that stands beside an agent in a list.
-pub fn age_of(model: &Model, agent: &Agent) -> String {
+pub fn age_of(model: &Model, agent: &RosterAgent) -> String {
     let now = model.now.0;
     match model.roster.state(agent) {
         State::Parked => match agent.run.as_ref().and_then(|run| run.until) {
@@ -231,7 +230,7 @@ pub fn age_of(model: &Model, agent: &Agent) -> String {
 pub fn enter_does(model: &Model) -> String {
     let (wide, narrow) = (model.size.0 >= 100, model.size.0 < 70);
     let desk = model.desk();
-    if let Link::Away { .. } = model.link {
+    if let Connection::Away { .. } = model.link {
         // Only what is said to an agent waits to be sent.
         let is_said = matches!(desk.purpose, None | Some(Purpose::Message)) && model.current.is_some();
         if !is_said {
@@ -252,9 +251,13 @@ pub fn enter_does(model: &Model) -> String {
             let chosen = asked.filter(|asked| !asked.takes.amount);
             let chosen = chosen.and_then(|asked| chosen_by_number(model, asked, &desk.field.whole()));
             return match chosen {
-                Some(Choice { answer: Answer::Own(_) | Answer::ReadPlan(_), .. }) => "Enter chooses this.".to_owned(),
-                Some(Choice { answer: Answer::Deny, .. }) => format!("Enter answers #{}: Deny.", text::thousands(id.0)),
-                Some(Choice { label, .. }) => format!("Enter answers #{}: {label}.", text::thousands(id.0)),
+                Some(AnswerChoice { answer: ChosenAnswer::Own(_) | ChosenAnswer::ReadPlan(_), .. }) => {
+                    "Enter chooses this.".to_owned()
+                }
+                Some(AnswerChoice { answer: ChosenAnswer::Deny, .. }) => {
+                    format!("Enter answers #{}: Deny.", text::thousands(id.0))
+                }
+                Some(AnswerChoice { label, .. }) => format!("Enter answers #{}: {label}.", text::thousands(id.0)),
                 None => format!("Enter answers #{}.", text::thousands(id.0)),
             };
         }

@@ -3,7 +3,7 @@
 use super::chunk::PAST;
 use super::{BuildError, BuildRun, RunStatus, show_progress};
 use crate::dag;
-use crate::status::{Json, Kind, Object, StatusDocument, shape};
+use crate::status::{Json, JsonKind, Object, StatusDocument, shape};
 use serde_json::json;
 
 /// No plan that a person approves has more.

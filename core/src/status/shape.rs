@@ -1,7 +1,7 @@
 //! What the protocol's own fields accept from people, agents and hooks. A field that the protocol does not name may hold anything. Files of other
 //! programs are not checked: their writers would not be told, so readers take what makes sense ([`super::view`]).
 
-use super::{Edit, EditError, Json, Kind, Object, Path, StatusDocument, incremented};
+use super::{Edit, EditError, Json, JsonKind, Object, Path, StatusDocument, incremented};
 
 /// How much of a refused value a message repeats, in characters.
 const MAX_SHOWN_CHARS: usize = 60;
@@ -86,7 +86,7 @@ pub(super) fn check(document: &StatusDocument, edit: &Edit) -> Result<(), EditEr
             Some(shape) => shape.check(path, value),
             None => Ok(()),
         },
-        Edit::Merge { patch } if patch.kind() == Kind::Object => DOCUMENT.check(&Path::root(), patch),
+        Edit::Merge { patch } if patch.kind() == JsonKind::Object => DOCUMENT.check(&Path::root(), patch),
         // Not an object at all: that has a refusal of its own.
         Edit::Merge { .. } => Ok(()),
         Edit::Increment { path, by } => match shape_at(document, path)? {
@@ -95,7 +95,7 @@ pub(super) fn check(document: &StatusDocument, edit: &Edit) -> Result<(), EditEr
         },
         Edit::Append { path, value } => match shape_at(document, path)? {
             Some(List(item)) => item.check_item(path, value),
-            Some(other) => Err(other.refusal(path, Kind::List.to_string())),
+            Some(other) => Err(other.refusal(path, JsonKind::List.to_string())),
             None => Ok(()),
         },
         Edit::Clear { path } => shape_at(document, path).map(drop),
@@ -159,7 +159,7 @@ fn shape_at(document: &StatusDocument, path: &Path) -> Result<Option<&'static Sh
                 }
                 item
             }
-            Text | OneOf(_) | Time | Count => return Err(shape.refusal(&here, Kind::Object.to_string())),
+            Text | OneOf(_) | Time | Count => return Err(shape.refusal(&here, JsonKind::Object.to_string())),
         };
         here = here.below(segment);
     }
@@ -175,10 +175,10 @@ impl Shape {
     fn check_item(&self, at: &Path, value: &Json) -> Result<(), EditError> {
         let words = || value.words().unwrap_or_default();
         let fits = match self {
-            Text => value.kind() == Kind::Text,
-            OneOf(known) => value.kind() == Kind::Text && known.contains(&words().as_str()),
-            Time => value.kind() == Kind::Text && is_time(&words()),
-            Count => value.kind() == Kind::Number && value.text().parse::<u64>().is_ok(),
+            Text => value.kind() == JsonKind::Text,
+            OneOf(known) => value.kind() == JsonKind::Text && known.contains(&words().as_str()),
+            Time => value.kind() == JsonKind::Text && is_time(&words()),
+            Count => value.kind() == JsonKind::Number && value.text().parse::<u64>().is_ok(),
             List(item) => match value.list() {
                 Some(items) => {
                     let mut items = items.iter().zip(0_usize..);
@@ -212,8 +212,13 @@ fn check_fields(fields: &[(&str, Shape)], at: &Path, object: &Object) -> Result<
 fn shown(value: &Json) -> String {
     let is_short = value.text().chars().count() <= MAX_SHOWN_CHARS;
     match value.kind() {
-        Kind::Text | Kind::Number | Kind::Boolean | Kind::Null if is_short => value.text().to_owned(),
-        kind @ (Kind::Null | Kind::Boolean | Kind::Number | Kind::Text | Kind::List | Kind::Object) => kind.to_string(),
+        JsonKind::Text | JsonKind::Number | JsonKind::Boolean | JsonKind::Null if is_short => value.text().to_owned(),
+        kind @ (JsonKind::Null
+        | JsonKind::Boolean
+        | JsonKind::Number
+        | JsonKind::Text
+        | JsonKind::List
+        | JsonKind::Object) => kind.to_string(),
     }
 }
 

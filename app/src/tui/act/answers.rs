@@ -7,7 +7,7 @@ use crate::quest_document::QuestWord;
 use crate::tui::draw::SIDE_FROM;
 use crate::tui::field::Field;
 use crate::tui::model::{Focus, Model};
-use crate::tui::panel::{Answer, Home, Side, choices};
+use crate::tui::panel::{ChosenAnswer, Home, Side, choices};
 use crate::tui::roster::Need;
 use crate::tui::update::{Effect, Tag};
 use hatchery_core::quest::StepStatus;
@@ -159,13 +159,13 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
             let (id, choices) = (question.id, choices(model, question));
             let Some(choice) = choices.get(choice) else { return Vec::new() };
             let answer = match &choice.answer {
-                Answer::ReadPlan(quest) => return open_quest(model, Some(*quest)),
-                Answer::Deny => match own_words(model, &key).trim() {
+                ChosenAnswer::ReadPlan(quest) => return open_quest(model, Some(*quest)),
+                ChosenAnswer::Deny => match own_words(model, &key).trim() {
                     "" => "deny".to_owned(),
                     reason => format!("deny: {reason}"),
                 },
-                Answer::Word(word) => word.clone(),
-                Answer::Own(begin) => {
+                ChosenAnswer::Word(word) => word.clone(),
+                ChosenAnswer::Own(begin) => {
                     let own = own_words(model, &key);
                     if own.trim().is_empty() {
                         return Vec::new();

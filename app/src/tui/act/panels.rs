@@ -2,7 +2,7 @@
 
 use crate::client::paths::{agent_path, escaped};
 use crate::tui::draw;
-use crate::tui::model::{Focus, Link, Model};
+use crate::tui::model::{Connection, Focus, Model};
 use crate::tui::panel::{Home, QuestPanel, Sheet, SheetKind, Side};
 use crate::tui::update::{Effect, Tag, is_watched};
 use hatchery_core::quest::StepStatus;
@@ -155,7 +155,7 @@ pub fn sheet_due(model: &Model) -> Option<Timestamp> {
 /// Reads the open list again when that is due.
 pub fn follow_sheet(model: &mut Model) -> Vec<Effect> {
     match sheet_due(model) {
-        Some(due) if due <= model.now && model.link == Link::Up => read_sheet(model),
+        Some(due) if due <= model.now && model.link == Connection::Up => read_sheet(model),
         _ => Vec::new(),
     }
 }

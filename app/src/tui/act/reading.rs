@@ -1,12 +1,12 @@
 //! Reading a conversation: scrolling, choosing and folding blocks.
 
 use super::{approach, load_earlier};
-use crate::tui::conversation::{Conversation, Kind};
+use crate::tui::conversation::{BlockKind, ConversationView};
 use crate::tui::draw;
 use crate::tui::flow::Flow;
 use crate::tui::model::{Key, Model, ScrollPosition};
 use crate::tui::update::{Effect, Failed, words};
-use crate::tui::window::{Part, Whole, Window};
+use crate::tui::window::{Whole, Window, WindowPart};
 use hatchery_core::{AgentId, EventId, Record};
 
 pub fn scroll(model: &mut Model, by: isize) -> Vec<Effect> {
@@ -36,7 +36,7 @@ pub fn to_end(model: &mut Model) -> Vec<Effect> {
 
 fn follow_end(model: &mut Model) {
     if model.desk().place == ScrollPosition::End {
-        let upto = model.talk().map(Conversation::upto);
+        let upto = model.talk().map(ConversationView::upto);
         let desk = model.desk_mut();
         desk.seen = upto.map_or(desk.seen, |upto| upto.max(desk.seen));
     }
@@ -87,9 +87,9 @@ pub fn fold(model: &mut Model, key: Key) {
     let top = flow.visible(height).first().map(|row| ScrollPosition::At { item: row.item, line: row.line });
     let has_more = open
         && model.talk().is_some_and(|talk| {
-            talk.blocks()
-                .iter()
-                .any(|block| block.id == key.0 && matches!(&block.kind, Kind::Tool(tool) if tool.lines().len() > 17))
+            talk.blocks().iter().any(|block| {
+                block.id == key.0 && matches!(&block.kind, BlockKind::Tool(tool) if tool.lines().len() > 17)
+            })
         });
     let desk = model.desk_mut();
     if key == Key(EventId::START, 0) {
@@ -112,7 +112,7 @@ pub fn fold(model: &mut Model, key: Key) {
 pub fn fold_turn(model: &mut Model) {
     let Some(chosen) = model.desk().chosen else { return };
     let Some(talk) = model.talk() else { return };
-    let is_mine = |kind: &Kind| matches!(kind, Kind::ToAgent { .. });
+    let is_mine = |kind: &BlockKind| matches!(kind, BlockKind::ToAgent { .. });
     let begin = talk
         .blocks()
         .iter()
@@ -124,7 +124,7 @@ pub fn fold_turn(model: &mut Model) {
         .iter()
         .find(|block| block.id > chosen.0 && is_mine(&block.kind))
         .map_or(EventId(u64::MAX), |block| block.id);
-    let foldable = |kind: &Kind| matches!(kind, Kind::Tool(_) | Kind::Thought { .. });
+    let foldable = |kind: &BlockKind| matches!(kind, BlockKind::Tool(_) | BlockKind::Thought { .. });
     let ids: Vec<EventId> = talk
         .blocks()
         .iter()
@@ -147,7 +147,7 @@ pub fn last_answer(model: &Model) -> Option<String> {
 /// What it said so many answers before its last one.
 pub fn answer_before(model: &Model, count: usize) -> Option<String> {
     let mut answers = model.talk()?.blocks().iter().rev().filter_map(|block| match &block.kind {
-        Kind::Spoken { text, .. } => Some(text.clone()),
+        BlockKind::Spoken { text, .. } => Some(text.clone()),
         _ => None,
     });
     answers.nth(count)
@@ -175,10 +175,10 @@ pub const FURTHER_DOWN: &str = "Its last words are further down. Ctrl-End goes t
 pub fn whole(model: &mut Model, agent: AgentId, what: Whole, result: Result<Vec<Record>, Failed>) -> Vec<Effect> {
     let talk = match result {
         Ok(records) => {
-            let mut talk = Conversation::new(agent, model.roster.has_seat(agent));
+            let mut talk = ConversationView::new(agent, model.roster.has_seat(agent));
             talk.inherited = model.talks.get(&agent).and_then(|talk| talk.inherited.clone());
             let window = Window { records, from: EventId::START, more: false, to: EventId::START, later: false };
-            talk.take(Part::End { before: None }, window);
+            talk.take(WindowPart::End { before: None }, window);
             talk
         }
         Err(why) => {
@@ -195,7 +195,7 @@ pub fn whole(model: &mut Model, agent: AgentId, what: Whole, result: Result<Vec<
 }
 
 /// A conversation as text: folded as on the screen, or with everything.
-fn transcript(model: &Model, talk: &Conversation, full: bool) -> String {
+fn transcript(model: &Model, talk: &ConversationView, full: bool) -> String {
     let (cells, _) = draw::talk_size(model);
     let mut desk = model.desks.get(&talk.agent).cloned().unwrap_or_default();
     if full {

@@ -5,8 +5,8 @@ use super::{answer_effect, approach, fork, open_quest};
 use crate::client::paths::agent_path;
 use crate::tui::command;
 use crate::tui::field::{Field, TooLong};
-use crate::tui::model::{Link, Model, Outgoing, Purpose, ScrollPosition};
-use crate::tui::panel::{self, Answer, Choice, is_answered_by_words};
+use crate::tui::model::{Connection, Model, Outgoing, Purpose, ScrollPosition};
+use crate::tui::panel::{self, AnswerChoice, ChosenAnswer, is_answered_by_words};
 use crate::tui::roster::State;
 use crate::tui::text;
 use crate::tui::update::{Attached, Effect, Failed, Tag, words};
@@ -48,13 +48,13 @@ pub fn send(model: &mut Model) -> Vec<Effect> {
                     ));
                     return Vec::new();
                 }
-                Some(Choice { answer: Answer::Word(word), .. }) => word,
-                Some(Choice { answer: Answer::Deny, .. }) => "deny".to_owned(),
-                Some(Choice { answer: Answer::ReadPlan(quest), .. }) => {
+                Some(AnswerChoice { answer: ChosenAnswer::Word(word), .. }) => word,
+                Some(AnswerChoice { answer: ChosenAnswer::Deny, .. }) => "deny".to_owned(),
+                Some(AnswerChoice { answer: ChosenAnswer::ReadPlan(quest), .. }) => {
                     take_text(model);
                     return open_quest(model, Some(quest));
                 }
-                Some(Choice { answer: Answer::Own(begin), .. }) => {
+                Some(AnswerChoice { answer: ChosenAnswer::Own(begin), .. }) => {
                     take_text(model);
                     let desk = model.desk_mut();
                     desk.field = Field::of(&begin);
@@ -121,7 +121,7 @@ pub fn say_to(model: &mut Model, agent: AgentId, mut field: Field) -> Vec<Effect
 /// Sends what waits, one text of each agent at a time, in order. Nothing is sent before the log is read up to the daemon's word: what
 /// is doubtful may be in it.
 pub fn flush(model: &mut Model) -> Vec<Effect> {
-    if model.link != Link::Up || model.upto < model.roster.head {
+    if model.link != Connection::Up || model.upto < model.roster.head {
         return Vec::new();
     }
     let mut busy: Vec<AgentId> = Vec::new();

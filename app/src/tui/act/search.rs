@@ -8,7 +8,7 @@ use crate::tui::flow::Flow;
 use crate::tui::model::{Focus, Model};
 use crate::tui::search::{MAX_FOUND, Search, is_in};
 use crate::tui::update::{Effect, Tag};
-use crate::tui::window::Part;
+use crate::tui::window::WindowPart;
 use hatchery_core::{AgentId, EventId, Timestamp};
 use serde_json::Value;
 
@@ -108,7 +108,7 @@ pub fn go_to(model: &mut Model, id: EventId) -> Vec<Effect> {
         return Vec::new();
     }
     talk.loading = true;
-    vec![Effect::Load { agent: talk.agent, part: Part::Around(id) }]
+    vec![Effect::Load { agent: talk.agent, part: WindowPart::Around(id) }]
 }
 
 /// A part of the current conversation came: looks in it for what is searched, and goes where one wanted to go.

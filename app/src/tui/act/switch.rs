@@ -6,7 +6,7 @@ use crate::tui::flow::Flow;
 use crate::tui::model::{Focus, Model, ScrollPosition};
 use crate::tui::roster::Need;
 use crate::tui::update::Effect;
-use crate::tui::window::Part;
+use crate::tui::window::WindowPart;
 use hatchery_core::{AgentId, EventId};
 
 /// Fewer blocks may not fill a screen.
@@ -52,7 +52,7 @@ pub fn load(model: &mut Model, agent: AgentId) -> Vec<Effect> {
         // Where an agent was last heard long ago, the search begins there and not at the end of the log.
         let last = model.roster.agents.get(&agent).and_then(|it| it.view.last_message);
         let before = last.map(|last| EventId(last.0 + FAR)).filter(|far| *far < model.upto);
-        let part = around.map_or(Part::End { before }, Part::Around);
+        let part = around.map_or(WindowPart::End { before }, WindowPart::Around);
         effects.push(Effect::Load { agent, part });
     }
     if talk.inherited.is_none()
@@ -74,7 +74,7 @@ pub fn load_earlier(model: &mut Model, agent: AgentId) -> Vec<Effect> {
         return Vec::new();
     }
     talk.loading = true;
-    vec![Effect::Load { agent, part: Part::Before(talk.from.next()) }]
+    vec![Effect::Load { agent, part: WindowPart::Before(talk.from.next()) }]
 }
 
 /// Reads the end of a conversation instead of what is there.
@@ -84,7 +84,7 @@ fn load_end(model: &mut Model, agent: AgentId) -> Vec<Effect> {
         return Vec::new();
     }
     talk.loading = true;
-    vec![Effect::Load { agent, part: Part::End { before: None } }]
+    vec![Effect::Load { agent, part: WindowPart::End { before: None } }]
 }
 
 /// Reads the part of the conversation in front where one is, if it is not there, or what is next to it.
@@ -94,7 +94,7 @@ pub fn come_back(model: &mut Model) -> Vec<Effect> {
     match (model.talks.get_mut(&agent), reads) {
         (Some(talk), Some(id)) if talk.is_read && !talk.covers(id) && !talk.loading => {
             talk.loading = true;
-            vec![Effect::Load { agent, part: Part::Around(id) }]
+            vec![Effect::Load { agent, part: WindowPart::Around(id) }]
         }
         _ => approach(model),
     }
@@ -123,7 +123,7 @@ pub fn approach(model: &mut Model) -> Vec<Effect> {
         ScrollPosition::At { .. } if near_begin && talk.more => load_earlier(model, agent),
         ScrollPosition::At { .. } if near_end && talk.later => {
             talk.loading = true;
-            vec![Effect::Load { agent, part: Part::After(talk.to) }]
+            vec![Effect::Load { agent, part: WindowPart::After(talk.to) }]
         }
         ScrollPosition::At { .. } => Vec::new(),
     }

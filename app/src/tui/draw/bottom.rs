@@ -2,7 +2,7 @@
 
 use super::put;
 use crate::tui::look::Ink;
-use crate::tui::model::{Focus, Link, Model};
+use crate::tui::model::{Connection, Focus, Model};
 use crate::tui::overlay::Overlay;
 use crate::tui::panel::{SheetKind, Side};
 use crate::tui::text;
@@ -167,7 +167,7 @@ fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
         Focus::Text => {
             let mut right = Vec::new();
             let needs = model.roster.need_count();
-            let away = matches!(model.link, Link::Away { .. });
+            let away = matches!(model.link, Connection::Away { .. });
             if away {
                 right.push(format!("{x} {} try now", model.keys.shown('r')));
             } else if needs > 0 && model.is_learned("^X e") {

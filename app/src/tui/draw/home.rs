@@ -5,8 +5,8 @@ use crate::http::{QuestLine, QuestionView};
 use crate::quest_document::QuestWord;
 use crate::tui::look::Ink;
 use crate::tui::model::{Focus, Model};
-use crate::tui::panel::{Answer, Home, choices, numbered_labels, permission_line, permission_words};
-use crate::tui::roster::{Agent, MAX_DONE, Need, State, dollars};
+use crate::tui::panel::{ChosenAnswer, Home, choices, numbered_labels, permission_line, permission_words};
+use crate::tui::roster::{MAX_DONE, Need, RosterAgent, State, dollars};
 use crate::tui::text;
 use crate::tui::words;
 use hatchery_core::ask::About;
@@ -24,7 +24,7 @@ const UNCHOSEN_ROWS: usize = 3;
 const CHANGES_GAP: usize = 4;
 
 /// The lines of the panel, and where the caret of an answer is.
-struct Page {
+struct HomePanel {
     lines: Vec<Line<'static>>,
     /// The line and column of the caret.
     caret: Option<(usize, usize)>,
@@ -73,9 +73,9 @@ pub fn draw(model: &Model, home: &Home, buffer: &mut Buffer, area: Rect) -> Opti
     })
 }
 
-fn page(model: &Model, home: &Home, cells: usize, room: Room) -> Page {
+fn page(model: &Model, home: &Home, cells: usize, room: Room) -> HomePanel {
     let look = model.look;
-    let mut page = Page { lines: Vec::new(), caret: None, chosen: None };
+    let mut page = HomePanel { lines: Vec::new(), caret: None, chosen: None };
     let needs = model.roster.needs();
     let workers = model.roster.workers(model.now);
     let bold = look.style(Ink::Bold);
@@ -136,7 +136,15 @@ fn page(model: &Model, home: &Home, cells: usize, room: Room) -> Page {
     page
 }
 
-fn add_need(model: &Model, home: &Home, need: &Need<'_>, is_chosen: bool, room: Room, cells: usize, page: &mut Page) {
+fn add_need(
+    model: &Model,
+    home: &Home,
+    need: &Need<'_>,
+    is_chosen: bool,
+    room: Room,
+    cells: usize,
+    page: &mut HomePanel,
+) {
     let look = model.look;
     let key = need.key();
     let compact = room == Room::Chosen;
@@ -227,7 +235,7 @@ fn add_need(model: &Model, home: &Home, need: &Need<'_>, is_chosen: bool, room: 
         let always: Vec<String> = choices(model, question)
             .iter()
             .enumerate()
-            .filter(|(_, choice)| matches!(&choice.answer, Answer::Word(word) if word.starts_with("always")))
+            .filter(|(_, choice)| matches!(&choice.answer, ChosenAnswer::Word(word) if word.starts_with("always")))
             .map(|(at, _)| (at + 1).to_string())
             .collect();
         let words = format!("{} write the rule  {}", always.join(" and "), permission.rule);
@@ -245,7 +253,7 @@ fn add_choices(
     labels: Vec<(String, bool)>,
     cells: usize,
     bar: &Span<'static>,
-    page: &mut Page,
+    page: &mut HomePanel,
 ) {
     let look = model.look;
     let inner = cells.saturating_sub(4);
@@ -312,7 +320,7 @@ fn about(model: &Model, question: &QuestionView) -> String {
 }
 
 /// What is done today: quests, and agents outside of quests.
-fn done(model: &Model) -> (Vec<&QuestLine>, Vec<&Agent>) {
+fn done(model: &Model) -> (Vec<&QuestLine>, Vec<&RosterAgent>) {
     let recent = |at: i64| model.now.0 - at < TODAY_MS;
     let quests = model.roster.quests.iter();
     let quests = quests.filter(|quest| quest.state == QuestWord::Complete && recent(quest.changed.0)).collect();
@@ -337,11 +345,11 @@ fn counts(model: &Model, at_work: usize, cells: usize, lines: &mut Vec<Line<'sta
     lines.push(Line::styled(text::cut(&words, cells), model.look.style(Ink::Dim)));
 }
 
-fn sections(model: &Model, workers: &[&Agent], chosen: Option<&str>, cells: usize, page: &mut Page) {
+fn sections(model: &Model, workers: &[&RosterAgent], chosen: Option<&str>, cells: usize, page: &mut HomePanel) {
     let look = model.look;
     let (quests, agents) = done(model);
     let done_count = agents.len() + quests.len();
-    let mark = |agent: &Agent, page: &mut Page, rows: usize| {
+    let mark = |agent: &RosterAgent, page: &mut HomePanel, rows: usize| {
         let is_chosen = chosen == Some(crate::tui::roster::agent_key(agent.view.id).as_str());
         if is_chosen {
             page.chosen = Some((page.lines.len(), page.lines.len() + rows));

@@ -5,7 +5,7 @@ use crate::quest_document::QuestWord;
 use crate::tui::finder;
 use crate::tui::look::Ink;
 use crate::tui::model::Model;
-use crate::tui::overlay::{Act, Finder, Help, KillAsk, Overlay, Reader, Suggest};
+use crate::tui::overlay::{Act, Finder, Help, KillAsk, Overlay, Suggest, TextReader};
 use crate::tui::roster::State;
 use crate::tui::text;
 use hatchery_core::AgentId;
@@ -351,7 +351,7 @@ fn help_page(model: &Model, help: &Help, buffer: &mut Buffer, area: Rect) -> Pos
     Position { x: area.x + 20 + u16::try_from(text::width(help.words.before_cursor())).unwrap_or(0), y: area.y }
 }
 
-fn read(model: &Model, reader: &Reader, buffer: &mut Buffer, area: Rect) {
+fn read(model: &Model, reader: &TextReader, buffer: &mut Buffer, area: Rect) {
     wipe(buffer, area);
     let look = model.look;
     let cells = usize::from(area.width).saturating_sub(2);

@@ -2,8 +2,8 @@
 
 use super::quest as quest_panel;
 use crate::tui::look::Ink;
-use crate::tui::model::{Link, Model, ScrollPosition};
-use crate::tui::roster::{Agent, State, dollars, short};
+use crate::tui::model::{Connection, Model, ScrollPosition};
+use crate::tui::roster::{RosterAgent, State, dollars, short};
 use crate::tui::text;
 use crate::tui::words;
 use hatchery_core::seat::Position;
@@ -43,7 +43,7 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     let needs: Option<Part> =
         (needs > 0).then(|| vec![("?".to_owned(), Ink::AccentFilled), (format!(" {need_words}"), Ink::Accent)]);
     let current = model.current.and_then(|agent| model.roster.agents.get(&agent));
-    if let Link::Away { since, again } = model.link {
+    if let Connection::Away { since, again } = model.link {
         let left = vec![
             vec![("⊗ the daemon is away".to_owned(), Ink::Bad)],
             vec![(format!("from {}", text::clock_seconds(since, model.offset_s)), Ink::Dim)],
@@ -163,7 +163,7 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
 }
 
 /// An agent of the seats is known by its seat. Another living one with its name is named as well.
-fn seated(model: &Model, agent: &Agent, seat: Position) -> Part {
+fn seated(model: &Model, agent: &RosterAgent, seat: Position) -> Part {
     let number = u8::from(seat);
     let Some(name) = &agent.view.name else { return vec![(format!(" seat {number}"), Ink::Bold)] };
     let mut who = vec![(format!(" {}", text::clean(name)), Ink::Bold), (format!(" seat {number}"), Ink::Dim)];
@@ -178,7 +178,7 @@ fn seated(model: &Model, agent: &Agent, seat: Position) -> Part {
 }
 
 /// The slot that an agent of a quest is in; its step, where its name does not say it.
-fn place_in_quest(model: &Model, agent: &Agent) -> Option<String> {
+fn place_in_quest(model: &Model, agent: &RosterAgent) -> Option<String> {
     let assignment = agent.view.assignment.as_ref()?;
     let step = assignment.step.to_string();
     let slot = model.roster.documents.get(&assignment.quest).and_then(|quest| quest_panel::slot(quest, &step));

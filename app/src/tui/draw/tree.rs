@@ -4,7 +4,7 @@ use super::put;
 use crate::quest_document::QuestWord;
 use crate::tui::look::Ink;
 use crate::tui::model::{Focus, Model};
-use crate::tui::roster::{Agent, State};
+use crate::tui::roster::{RosterAgent, State};
 use crate::tui::text;
 use crate::tui::words;
 use hatchery_core::quest::StepStatus;
@@ -49,8 +49,8 @@ pub fn rows(model: &Model) -> (Vec<TreeRow>, usize) {
     let roster = &model.roster;
     let Some(root) = roster.root() else { return (Vec::new(), 0) };
     let mut hidden = 0;
-    let mut below: BTreeMap<AgentId, Vec<&Agent>> = BTreeMap::new();
-    let mut of_quest: BTreeMap<QuestId, Vec<&Agent>> = BTreeMap::new();
+    let mut below: BTreeMap<AgentId, Vec<&RosterAgent>> = BTreeMap::new();
+    let mut of_quest: BTreeMap<QuestId, Vec<&RosterAgent>> = BTreeMap::new();
     for agent in roster.agents.values() {
         match (&agent.view.assignment, agent.view.parent) {
             (Some(assignment), _) => of_quest.entry(assignment.quest).or_default().push(agent),
@@ -73,11 +73,11 @@ pub fn rows(model: &Model) -> (Vec<TreeRow>, usize) {
             continue;
         }
         agents.sort_by_key(|agent| (agent.view.created, agent.view.id));
-        let is_busy = |agent: &&Agent| {
+        let is_busy = |agent: &&RosterAgent| {
             !matches!(roster.state(agent), State::Resting | State::Done | State::Dead | State::Listening)
                 || Some(agent.view.id) == model.current
         };
-        let (busy, done): (Vec<&Agent>, Vec<&Agent>) = agents.into_iter().partition(is_busy);
+        let (busy, done): (Vec<&RosterAgent>, Vec<&RosterAgent>) = agents.into_iter().partition(is_busy);
         let busy = if is_over { Vec::new() } else { busy };
         let mut children: Vec<Branch> =
             busy.into_iter().map(|agent| Branch { row: of_agent(model, agent), below: Vec::new() }).collect();
@@ -145,7 +145,12 @@ pub fn rows(model: &Model) -> (Vec<TreeRow>, usize) {
     (rows, hidden + roster.agent_count.saturating_sub(roster.agents.len()))
 }
 
-fn branches(model: &Model, of: AgentId, below: &BTreeMap<AgentId, Vec<&Agent>>, hidden: &mut usize) -> Vec<Branch> {
+fn branches(
+    model: &Model,
+    of: AgentId,
+    below: &BTreeMap<AgentId, Vec<&RosterAgent>>,
+    hidden: &mut usize,
+) -> Vec<Branch> {
     let mut out = Vec::new();
     for agent in below.get(&of).into_iter().flatten() {
         let id = agent.view.id;
@@ -169,7 +174,7 @@ fn branches(model: &Model, of: AgentId, below: &BTreeMap<AgentId, Vec<&Agent>>, 
     out
 }
 
-fn of_agent(model: &Model, agent: &Agent) -> TreeRow {
+fn of_agent(model: &Model, agent: &RosterAgent) -> TreeRow {
     let state = model.roster.state(agent);
     let is_new = agent.fresh > 0 && Some(agent.view.id) != model.current;
     TreeRow {

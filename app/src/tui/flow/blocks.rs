@@ -1,11 +1,11 @@
 //! The blocks of a conversation as lines: messages, thoughts, notes, lines across.
 
 use super::lines::{TOGETHER, across, divided, indented, note, number, said, shortened};
-use super::{Flow, Item, MAX_TEXT, NARROW};
-use crate::tui::conversation::{Block, Kind};
+use super::{Flow, FlowItem, MAX_TEXT, NARROW};
+use crate::tui::conversation::{Block, BlockKind};
 use crate::tui::look::Ink;
 use crate::tui::markdown;
-use crate::tui::model::{Outgoing, Partial};
+use crate::tui::model::{Outgoing, TextUnderWay};
 use crate::tui::text;
 use crate::tui::tool::Tool;
 use hatchery_core::partial::PartialKind;
@@ -18,28 +18,28 @@ const ACROSS_LEAST: usize = 11;
 const MAX_PARTIAL_BYTES: usize = 16 << 10;
 
 impl Flow<'_> {
-    pub(super) fn lay(&self, item: &Item<'_>, chosen: bool) -> Vec<Line<'static>> {
+    pub(super) fn lay(&self, item: &FlowItem<'_>, chosen: bool) -> Vec<Line<'static>> {
         let dim = self.look().style(Ink::Dim);
         match item {
-            Item::Inherited { open } => vec![self.inherited_line(*open, chosen)],
-            Item::ForkLine => vec![self.fork_line()],
-            Item::NewSince => {
+            FlowItem::Inherited { open } => vec![self.inherited_line(*open, chosen)],
+            FlowItem::ForkLine => vec![self.fork_line()],
+            FlowItem::NewSince => {
                 let since = self.desk.new_from.map(|(_, left)| self.time(left)).unwrap_or_default();
                 vec![across(&format!("new since {since}"), self.cells, dim)]
             }
-            Item::Group { blocks, inherited: false } => vec![self.group_line(blocks, chosen, self.cells)],
-            Item::Group { blocks, inherited: true } => {
+            FlowItem::Group { blocks, inherited: false } => vec![self.group_line(blocks, chosen, self.cells)],
+            FlowItem::Group { blocks, inherited: true } => {
                 self.edged(vec![self.group_line(blocks, chosen, self.cells - 2)])
             }
-            Item::Starting => {
+            FlowItem::Starting => {
                 let evidence = self.model.current.and_then(|agent| self.model.roster.agents.get(&agent));
                 let what = evidence.and_then(|agent| agent.evidence.first()).map_or("", |it| it.what.as_str());
                 vec![Line::styled(text::cut(&format!("  starting: {what}"), self.cells), dim)]
             }
-            Item::Waiting(outgoing) => self.waiting(outgoing),
-            Item::Partial(partial) => self.partial(partial),
-            Item::Block { block, inherited: false, header } => self.block(block, *header, chosen, self.cells),
-            Item::Block { block, inherited: true, header } => {
+            FlowItem::Waiting(outgoing) => self.waiting(outgoing),
+            FlowItem::Partial(partial) => self.partial(partial),
+            FlowItem::Block { block, inherited: false, header } => self.block(block, *header, chosen, self.cells),
+            FlowItem::Block { block, inherited: true, header } => {
                 self.edged(self.block(block, *header, chosen, self.cells - 2))
             }
         }
@@ -60,7 +60,7 @@ impl Flow<'_> {
     }
 
     /// What is being written: a text grows row by row, of a thought the latest sentence is shown.
-    fn partial(&self, partial: &Partial) -> Vec<Line<'static>> {
+    fn partial(&self, partial: &TextUnderWay) -> Vec<Line<'static>> {
         match partial.kind {
             PartialKind::Text => {
                 let shown = format!("{}…", partial.text.trim_end().trim_end_matches('…'));
@@ -87,7 +87,7 @@ impl Flow<'_> {
         let look = self.look();
         let text_cells = cells.saturating_sub(3).clamp(4, MAX_TEXT);
         match &block.kind {
-            Kind::ToAgent { text, heard } => {
+            BlockKind::ToAgent { text, heard } => {
                 let pending = !heard && self.may_be_unheard(block);
                 let right = match pending {
                     true => "not heard yet: it hears this when its turn ends".to_owned(),
@@ -98,7 +98,7 @@ impl Flow<'_> {
                 lines.extend(said(text, text_cells, look, pending));
                 lines
             }
-            Kind::Spoken { text, reaches_model } => {
+            BlockKind::Spoken { text, reaches_model } => {
                 let mut lines = Vec::new();
                 if header {
                     let name = self.model.name(self.speaker(block));
@@ -109,28 +109,28 @@ impl Flow<'_> {
                 lines.extend(laid.into_iter().map(|line| if *reaches_model { line } else { line.patch_style(dim) }));
                 lines
             }
-            Kind::Thought { text, lasted_ms } => self.thought(block, text, *lasted_ms, chosen, cells),
-            Kind::Tool(tool) => self.tool(block, tool, chosen, cells),
-            Kind::Note { text, bad } => {
+            BlockKind::Thought { text, lasted_ms } => self.thought(block, text, *lasted_ms, chosen, cells),
+            BlockKind::Tool(tool) => self.tool(block, tool, chosen, cells),
+            BlockKind::Note { text, bad } => {
                 let ink = if *bad { Ink::Bad } else { Ink::Dim };
                 note(&self.time(block.at), &self.named(text), block.id, text_cells, look.style(ink), chosen, look)
             }
-            Kind::Crashed { resumed_ms, .. } => {
+            BlockKind::Crashed { resumed_ms, .. } => {
                 let words = crashed(&block.kind);
                 // Once it is over, it is not alarming any more.
                 let ink = if resumed_ms.is_some() { Ink::Dim } else { Ink::Bad };
                 note(&self.time(block.at), &words, block.id, text_cells, look.style(ink), chosen, look)
             }
-            Kind::Across { text } => {
+            BlockKind::Across { text } => {
                 let words = self.named(&text.replace("{time}", &self.time(block.at)));
                 vec![across(&words, cells, look.style(Ink::Dim))]
             }
-            Kind::Interrupted => {
+            BlockKind::Interrupted => {
                 let sentence = "You interrupted it. What it said in this turn does not reach the model.";
                 note(&self.time(block.at), sentence, block.id, text_cells, Style::new(), chosen, look)
             }
-            Kind::Ask { text, answer, open, .. } => self.ask(block, text, answer.as_deref(), *open, cells),
-            Kind::Here { text } => {
+            BlockKind::Ask { text, answer, open, .. } => self.ask(block, text, answer.as_deref(), *open, cells),
+            BlockKind::Here { text } => {
                 let dim = look.style(Ink::Dim);
                 let mut lines = vec![Line::styled("  only here, not in the history", dim)];
                 let laid = indented(markdown::lay(text, text_cells, look));
@@ -157,7 +157,7 @@ impl Flow<'_> {
             use crate::tui::roster::State;
             matches!(self.model.roster.state(agent), State::Working | State::Asks | State::Silent | State::Parked)
         });
-        in_turn && later.clone().all(|it| !matches!(it.kind, Kind::Spoken { .. } | Kind::Tool(_)))
+        in_turn && later.clone().all(|it| !matches!(it.kind, BlockKind::Spoken { .. } | BlockKind::Tool(_)))
     }
 
     pub(super) fn named(&self, text: &str) -> String {
@@ -234,7 +234,7 @@ impl Flow<'_> {
     pub(super) fn group_line(&self, blocks: &[Block], chosen: bool, cells: usize) -> Line<'static> {
         let mut counts: Vec<(String, usize)> = Vec::new();
         for block in blocks {
-            if let Kind::Tool(tool) = &block.kind {
+            if let BlockKind::Tool(tool) = &block.kind {
                 match counts.iter_mut().find(|(name, _)| *name == tool.name) {
                     Some((_, count)) => *count += 1,
                     None => counts.push((tool.name.clone(), 1)),
@@ -245,7 +245,7 @@ impl Flow<'_> {
         let words: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let begin = blocks.first().map_or(0, |block| block.at.0);
         let end = blocks.last().map_or(0, |block| match &block.kind {
-            Kind::Tool(Tool { outcome: Some(outcome), .. }) => outcome.at.0,
+            BlockKind::Tool(Tool { outcome: Some(outcome), .. }) => outcome.at.0,
             _ => block.at.0,
         });
         let calls = format!("{} tool calls", blocks.len());
@@ -311,8 +311,8 @@ impl Flow<'_> {
 }
 
 /// What is said of a crash: what happens next by itself, and then what has happened.
-fn crashed(kind: &Kind) -> String {
-    let Kind::Crashed { what, how, attempt, forgotten, resumed_ms } = kind else { return String::new() };
+fn crashed(kind: &BlockKind) -> String {
+    let BlockKind::Crashed { what, how, attempt, forgotten, resumed_ms } = kind else { return String::new() };
     let Some(resumed_ms) = resumed_ms else {
         return format!("Its run crashed: {}{how}. It is resumed, attempt {attempt}.", text::clean(what));
     };

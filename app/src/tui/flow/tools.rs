@@ -42,7 +42,7 @@ impl Flow<'_> {
             (None, true) if asks => "waits for you".to_owned(),
             (None, true) if over => "no result".to_owned(),
             (None, true) => match self.model.link {
-                crate::tui::model::Link::Away { since, .. } => text::clock_seconds(since, self.model.offset_s),
+                crate::tui::model::Connection::Away { since, .. } => text::clock_seconds(since, self.model.offset_s),
                 _ => text::age(self.model.now.0 - block.at.0),
             },
             (None, false) => tool.summary(),

@@ -6,7 +6,7 @@ use crate::live_text::LivePiece;
 use crate::tui::flow::Flow;
 use crate::tui::model::Model;
 use crate::tui::update::{Failed, Msg, Tag, update};
-use crate::tui::window::{Ancestor, Part, Window};
+use crate::tui::window::{Ancestor, Window, WindowPart};
 use crossterm::event::KeyCode;
 use hatchery_core::event::{AgentEvent, MailEvent, QuestionEvent};
 use hatchery_core::partial::PartialKind;
@@ -53,11 +53,11 @@ fn arrive(model: &mut Model, number: u64, (kind, whose, text): (u8, u8, String))
         10 => {
             let records = (1..=20).map(|it| said(it, of, MessageKind::Assistant, &format!("early {it}"))).collect();
             let window = Window { records, from: EventId(0), more: false, to: EventId(20), later: false };
-            Msg::Window { agent: id(of), part: Part::Before(EventId(1)), result: Ok(window) }
+            Msg::Window { agent: id(of), part: WindowPart::Before(EventId(1)), result: Ok(window) }
         }
         11 => {
             let result = Err(Failed::Away { sent: false });
-            Msg::Window { agent: id(of), part: Part::Before(EventId(1)), result }
+            Msg::Window { agent: id(of), part: WindowPart::Before(EventId(1)), result }
         }
         12 => Msg::Away { since: NOW, again: NOW },
         13 => Msg::Up,

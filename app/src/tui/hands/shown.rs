@@ -1,7 +1,7 @@
 //! What commands and panels show is true, and in sentences.
 
 use super::{NOW, at_ann, control, id, press, seen, usage, write};
-use crate::tui::conversation::Kind;
+use crate::tui::conversation::BlockKind;
 use crate::tui::model::Model;
 use crate::tui::update::{Effect, Msg, update};
 use crossterm::event::KeyCode;
@@ -21,7 +21,7 @@ fn answered(model: &mut Model, command: &str, answer: Value) {
 /// The answer that stands last in the conversation, only here.
 fn shown_here(model: &Model) -> String {
     match &model.talk().unwrap().blocks().last().unwrap().kind {
-        Kind::Here { text } => text.clone(),
+        BlockKind::Here { text } => text.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -257,7 +257,7 @@ fn the_word_about_leaving_goes_with_the_next_key() {
 /// The log goes on with what is about others. What arrives while one is there is not new since one was away.
 #[test]
 fn nothing_is_new_where_nothing_was_missed() {
-    use crate::tui::window::{Part, Window};
+    use crate::tui::window::{Window, WindowPart};
     use hatchery_core::{EventId, MessageKind};
     for missed in [false, true] {
         let mut model = crate::tui::model::Model::new((80, 24), NOW, crate::tui::look::Look::PLAIN);
@@ -268,7 +268,10 @@ fn nothing_is_new_where_nothing_was_missed() {
         let said = |number| super::said(number, "aaaa", MessageKind::Assistant, "words");
         let records = (1..=if missed { 3 } else { 2 }).map(said).collect();
         let window = Window { records, from: EventId::START, more: false, to: EventId(100), later: false };
-        update(&mut model, Msg::Window { agent: id("aaaa"), part: Part::End { before: None }, result: Ok(window) });
+        update(
+            &mut model,
+            Msg::Window { agent: id("aaaa"), part: WindowPart::End { before: None }, result: Ok(window) },
+        );
         update(&mut model, Msg::Events(vec![said(101)]));
         assert_eq!(screen(&model).contains("new since"), missed, "{}", screen(&model));
     }

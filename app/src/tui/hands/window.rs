@@ -4,15 +4,15 @@ use super::{NOW, all, at_ann, control, id, overview, press, said, write};
 use crate::tui::model::{Focus, Key, Model, ScrollPosition};
 use crate::tui::scenes::shown;
 use crate::tui::update::{Effect, Failed, Msg, Tag, update};
-use crate::tui::window::{Part, Whole, Window};
+use crate::tui::window::{Whole, Window, WindowPart};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use hatchery_core::{EventId, MessageKind, Record};
 use serde_json::{Value, json};
 
 /// A log in which ann says something with each event.
-struct Log(u64);
+struct PlayedLog(u64);
 
-impl Log {
+impl PlayedLog {
     fn record(number: u64) -> Record {
         match number % 10 {
             5 => {
@@ -29,12 +29,12 @@ impl Log {
     }
 
     /// As the daemon would answer.
-    fn window(&self, part: Part) -> Window {
+    fn window(&self, part: WindowPart) -> Window {
         let (from, to) = match part {
-            Part::End { .. } => (self.0.saturating_sub(200), self.0),
-            Part::Before(before) => (before.0.saturating_sub(201), before.0 - 1),
-            Part::After(after) => (after.0, (after.0 + 200).min(self.0)),
-            Part::Around(event) => (event.0.saturating_sub(100), (event.0 + 100).min(self.0)),
+            WindowPart::End { .. } => (self.0.saturating_sub(200), self.0),
+            WindowPart::Before(before) => (before.0.saturating_sub(201), before.0 - 1),
+            WindowPart::After(after) => (after.0, (after.0 + 200).min(self.0)),
+            WindowPart::Around(event) => (event.0.saturating_sub(100), (event.0 + 100).min(self.0)),
         };
         let records = (from + 1..=to).map(Self::record).collect();
         Window { records, from: EventId(from), more: from > 0, to: EventId(to), later: to < self.0 }
@@ -84,7 +84,7 @@ fn wire(record: &Record) -> Value {
 }
 
 /// Ann is in front, and the end of her conversation is read.
-fn at_the_end(log: &Log) -> Model {
+fn at_the_end(log: &PlayedLog) -> Model {
     let mut model = Model::new((80, 24), NOW, crate::tui::look::Look::PLAIN);
     update(&mut model, overview(log.0, Vec::new()));
     let effects = crate::tui::act::go(&mut model, id("aaaa"));
@@ -100,7 +100,7 @@ fn first_rows(model: &Model) -> Vec<String> {
 fn what_could_not_be_read_is_read_when_the_daemon_is_back() {
     let mut model = at_ann();
     update(&mut model, Msg::Away { since: NOW, again: NOW });
-    let (part, result) = (Part::End { before: None }, Err(Failed::Away { sent: false }));
+    let (part, result) = (WindowPart::End { before: None }, Err(Failed::Away { sent: false }));
     update(&mut model, Msg::Window { agent: id("bbbb"), part, result });
     let effects = crate::tui::act::go(&mut model, id("bbbb"));
     let Some(Effect::Load { agent, part }) = effects.first().cloned() else { panic!("{effects:?}") };
@@ -118,7 +118,7 @@ fn what_could_not_be_read_is_read_when_the_daemon_is_back() {
 
 #[test]
 fn scrolling_up_while_the_daemon_is_away_cuts_nothing() {
-    let log = Log(1_000);
+    let log = PlayedLog(1_000);
     let mut model = at_the_end(&log);
     let mut asked = Vec::new();
     while asked.is_empty() {
@@ -135,7 +135,7 @@ fn scrolling_up_while_the_daemon_is_away_cuts_nothing() {
 /// As after a restart: the place is far above the end.
 #[test]
 fn the_part_is_read_where_one_was() {
-    let log = Log(2_500);
+    let log = PlayedLog(2_500);
     let mut model = Model::new((80, 24), NOW, crate::tui::look::Look::PLAIN);
     let place = ScrollPosition::At { item: Key(EventId(1_234), 0), line: 0 };
     let desk = model.desks.entry(id("aaaa")).or_default();
@@ -148,10 +148,10 @@ fn the_part_is_read_where_one_was() {
     assert!(screen.contains("message 1234") && screen.contains("↓ more"), "{screen}");
     // What arrives is counted, and moves nothing.
     let before = first_rows(&model);
-    update(&mut model, Msg::Events((2_501..2_504).map(Log::record).collect()));
+    update(&mut model, Msg::Events((2_501..2_504).map(PlayedLog::record).collect()));
     assert_eq!(first_rows(&model), before);
     // Downwards it is read on without a gap, up to what has arrived meanwhile.
-    let log = Log(2_503);
+    let log = PlayedLog(2_503);
     for _ in 0..2_000 {
         let effects = press(&mut model, KeyCode::PageDown);
         log.answer(&mut model, effects);
@@ -168,7 +168,7 @@ fn the_part_is_read_where_one_was() {
 /// The end is one key away, and follows.
 #[test]
 fn ctrl_end_reads_the_end() {
-    let log = Log(2_500);
+    let log = PlayedLog(2_500);
     let mut model = Model::new((80, 24), NOW, crate::tui::look::Look::PLAIN);
     model.desks.entry(id("aaaa")).or_default().place = ScrollPosition::At { item: Key(EventId(1_234), 0), line: 0 };
     update(&mut model, overview(log.0, Vec::new()));
@@ -176,7 +176,7 @@ fn ctrl_end_reads_the_end() {
     log.answer(&mut model, effects);
     let effects = update(&mut model, Msg::Key(KeyEvent::new(KeyCode::End, KeyModifiers::CONTROL)));
     // What arrives while it is read is in it once.
-    update(&mut model, Msg::Events(vec![Log::record(2_501)]));
+    update(&mut model, Msg::Events(vec![PlayedLog::record(2_501)]));
     log.answer(&mut model, effects);
     let ids: Vec<u64> = model.talk().unwrap().blocks().iter().map(|block| block.id.0).collect();
     assert_eq!((ids.last(), ids.iter().filter(|number| **number == 2_501).count()), (Some(&2_501), 1));
@@ -186,7 +186,7 @@ fn ctrl_end_reads_the_end() {
 /// More events than are kept in memory arrive while one reads far above.
 #[test]
 fn what_one_reads_is_never_left_out() {
-    let mut log = Log(200);
+    let mut log = PlayedLog(200);
     let mut model = at_the_end(&log);
     for _ in 0..8 {
         press(&mut model, KeyCode::PageUp);
@@ -194,7 +194,7 @@ fn what_one_reads_is_never_left_out() {
     let (place, before) = (model.desk().place, first_rows(&model));
     assert_ne!(place, ScrollPosition::End);
     for begin in (201..12_001).step_by(100) {
-        update(&mut model, Msg::Events((begin..begin + 100).map(Log::record).collect()));
+        update(&mut model, Msg::Events((begin..begin + 100).map(PlayedLog::record).collect()));
     }
     log.0 = 12_000;
     assert_eq!((model.desk().place, first_rows(&model)), (place, before));
@@ -207,7 +207,7 @@ fn what_one_reads_is_never_left_out() {
 /// What is searched is found in all of the log, also in what is folded, and shown.
 #[test]
 fn a_search_goes_through_the_log() {
-    let log = Log(2_000);
+    let log = PlayedLog(2_000);
     let mut model = at_the_end(&log);
     control(&mut model, 'x');
     press(&mut model, KeyCode::Char('/'));
@@ -230,7 +230,7 @@ fn a_search_goes_through_the_log() {
 
 #[test]
 fn all_matches_of_the_log_are_counted_and_gone_through() {
-    let log = Log(2_000);
+    let log = PlayedLog(2_000);
     let mut model = at_the_end(&log);
     write(&mut model, "/find needle-");
     let effects = press(&mut model, KeyCode::Enter);
@@ -259,7 +259,7 @@ fn all_matches_of_the_log_are_counted_and_gone_through() {
 
 #[test]
 fn an_event_far_away_is_gone_to() {
-    let log = Log(5_000);
+    let log = PlayedLog(5_000);
     let mut model = at_the_end(&log);
     press(&mut model, KeyCode::Esc);
     press(&mut model, KeyCode::Char('#'));
@@ -273,7 +273,7 @@ fn an_event_far_away_is_gone_to() {
 /// The pager gets all of it, not what happens to be loaded.
 #[test]
 fn the_whole_conversation_is_read_for_the_pager() {
-    let log = Log(1_000);
+    let log = PlayedLog(1_000);
     let mut model = at_the_end(&log);
     let agent = id("aaaa");
     press(&mut model, KeyCode::Esc);
@@ -283,7 +283,7 @@ fn the_whole_conversation_is_read_for_the_pager() {
     for (command, what) in [("/history --full", Whole::Page { full: true }), ("/copy all", Whole::Copy)] {
         write(&mut model, command);
         assert_eq!(press(&mut model, KeyCode::Enter), [Effect::Whole { agent, what }]);
-        let records = (1..=1_000).map(Log::record).collect();
+        let records = (1..=1_000).map(PlayedLog::record).collect();
         let effects = update(&mut model, Msg::Whole { agent, what, result: Ok(records) });
         let [Effect::Pager(text) | Effect::Copy(text)] = effects.as_slice() else { panic!("{effects:?}") };
         assert!(text.contains("message 1\n") && text.contains("message 1000"), "{text}");

@@ -244,7 +244,7 @@ fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                 Some(SheetAct::Go(agent)) => act::go(model, agent),
                 Some(SheetAct::Propose(command)) => propose(model, &command),
                 Some(SheetAct::Read { title, text }) => {
-                    model.overlay = Some(Overlay::Reader(crate::tui::overlay::Reader { title, text, top: 0 }));
+                    model.overlay = Some(Overlay::Reader(crate::tui::overlay::TextReader { title, text, top: 0 }));
                     Vec::new()
                 }
                 None => Vec::new(),

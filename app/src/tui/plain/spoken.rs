@@ -2,8 +2,8 @@
 
 use crate::http::QuestionView;
 use crate::quest_document::QuestDocument;
-use crate::tui::conversation::{Conversation, Kind};
-use crate::tui::model::{Focus, Link, Model};
+use crate::tui::conversation::{BlockKind, ConversationView};
+use crate::tui::model::{Connection, Focus, Model};
 use crate::tui::overlay::Overlay;
 use crate::tui::panel::{Sheet, Side, choices};
 use crate::tui::roster::{Need, State};
@@ -58,7 +58,7 @@ impl Spoken {
     /// Everything that is new. A panel that a command has opened is told and closed.
     pub fn tell(&mut self, model: &mut Model) -> Vec<String> {
         let mut lines = Vec::new();
-        let away = matches!(model.link, Link::Away { .. });
+        let away = matches!(model.link, Connection::Away { .. });
         if away != self.away {
             self.away = away;
             lines.push(match away {
@@ -82,12 +82,12 @@ impl Spoken {
         }
         if arrives && self.greeted {
             self.current = model.current;
-            self.upto = model.talk().map_or(EventId::START, Conversation::upto);
+            self.upto = model.talk().map_or(EventId::START, ConversationView::upto);
             self.here = model.talk().map_or(0, |talk| answers_here(talk).count());
             self.unread = model.talk().is_none_or(|talk| !talk.is_read);
             // Of a tool that runs already, the end is told.
-            let runs = |kind: &Kind| matches!(kind, Kind::Tool(tool) if tool.outcome.is_none());
-            let blocks = model.talk().map(Conversation::blocks).unwrap_or_default();
+            let runs = |kind: &BlockKind| matches!(kind, BlockKind::Tool(tool) if tool.outcome.is_none());
+            let blocks = model.talk().map(ConversationView::blocks).unwrap_or_default();
             self.begun.extend(blocks.iter().filter(|block| runs(&block.kind)).map(|block| block.id));
             if let Some(question) = model.current.and_then(|agent| model.roster.question_of(agent)) {
                 question_lines(model, question, &mut lines);
@@ -126,15 +126,15 @@ impl Spoken {
         for block in talk.blocks() {
             let is_new = block.id > self.upto;
             match &block.kind {
-                Kind::Spoken { text, .. } if is_new => {
+                BlockKind::Spoken { text, .. } if is_new => {
                     lines.extend(rows(text).into_iter().map(|row| format!("{name}: {row}")));
                 }
-                Kind::ToAgent { text, .. } if is_new => match self.typed.iter().position(|typed| typed == text) {
+                BlockKind::ToAgent { text, .. } if is_new => match self.typed.iter().position(|typed| typed == text) {
                     // The terminal has shown it while it was typed.
                     Some(at) => drop(self.typed.remove(at)),
                     None => lines.push(format!("You: {}", one_line(text))),
                 },
-                Kind::Tool(tool) => {
+                BlockKind::Tool(tool) => {
                     let what = format!("{} {}", tool.name, tool.target());
                     match (&tool.outcome, self.begun.contains(&block.id)) {
                         (None, false) if is_new => {
@@ -150,7 +150,7 @@ impl Spoken {
                         _ => {}
                     }
                 }
-                Kind::Note { text, .. } if is_new => lines.push(format!("{name}: {}", one_line(text))),
+                BlockKind::Note { text, .. } if is_new => lines.push(format!("{name}: {}", one_line(text))),
                 _ => {}
             }
         }
@@ -221,9 +221,9 @@ impl Spoken {
 }
 
 /// The answers of commands that are shown only here.
-fn answers_here(talk: &Conversation) -> impl Iterator<Item = &str> {
+fn answers_here(talk: &ConversationView) -> impl Iterator<Item = &str> {
     talk.blocks().iter().filter_map(|block| match &block.kind {
-        Kind::Here { text } => Some(text.as_str()),
+        BlockKind::Here { text } => Some(text.as_str()),
         _ => None,
     })
 }

@@ -3,7 +3,7 @@
 use super::project::{NOW, at, id, parcel_api};
 use super::talk::{TABLE, call, crash, denied_call, inherit, later, message, noted, result, table_begin, with_talk};
 use crate::tui::field::Field;
-use crate::tui::model::{Partial, Purpose};
+use crate::tui::model::{Purpose, TextUnderWay};
 use hatchery_core::output::Output;
 use hatchery_core::partial::PartialKind;
 use hatchery_core::{EventId, MessageKind, Record};
@@ -97,7 +97,7 @@ fn all_kinds() {
     let desk = model.desk_mut();
     desk.folds.insert(EventId(46_440), true);
     let text = "Nothing but the store has to change".into();
-    model.partial.insert(id("k3Qd"), Partial { kind: PartialKind::Text, text, since: NOW });
+    model.partial.insert(id("k3Qd"), TextUnderWay { kind: PartialKind::Text, text, since: NOW });
     // 12,408 lines, of which the last one is long, and 1 MiB.
     let line = format!("{:.<83}\n", "a line of a log");
     let log = line.repeat(12_407);

@@ -6,12 +6,12 @@ use super::{at, id};
 use crate::tui::model::Model;
 use crate::tui::plain::{self, Spoken};
 use crate::tui::update::{Effect, Msg, update};
-use crate::tui::window::Part;
+use crate::tui::window::WindowPart;
 use hatchery_core::{EventId, MessageKind, Record, Timestamp};
 use serde_json::json;
 
 /// A session: what was told, and what was typed behind its prompt.
-struct Session {
+struct PlainSession {
     model: Model,
     spoken: Spoken,
     out: Vec<String>,
@@ -19,7 +19,7 @@ struct Session {
     asked: Option<EventId>,
 }
 
-impl Session {
+impl PlainSession {
     fn told(&mut self) {
         let lines = self.spoken.tell(&mut self.model);
         self.out.extend(lines);
@@ -52,7 +52,7 @@ fn plain_mode() {
     model.roster.questions[0].context = Some("The table has room for both. I would keep them.".into());
     model.upto = EventId(46_420);
     let mut session =
-        Session { model, spoken: Spoken::default(), out: vec!["$ hatchery tui --plain".to_owned()], asked: None };
+        PlainSession { model, spoken: Spoken::default(), out: vec!["$ hatchery tui --plain".to_owned()], asked: None };
     session.told();
     session.comes(tests);
     session.comes(Record { ts: Timestamp(NOW.0 - 48_000), ..last_tool() });
@@ -76,7 +76,8 @@ fn plain_mode() {
 /// Panels and lists are told as well: a command that shows nothing would be of no use.
 #[test]
 fn what_a_command_shows_is_told() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();
@@ -93,7 +94,8 @@ fn what_a_command_shows_is_told() {
 /// What is only shown here is told as well, row by row.
 #[test]
 fn the_list_of_quests_is_told() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();
@@ -111,7 +113,8 @@ fn the_list_of_quests_is_told() {
 /// Who needs you is told on request.
 #[test]
 fn home_is_told() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();
@@ -126,7 +129,8 @@ fn home_is_told() {
 /// Code and lists keep their rows, and a question is told once.
 #[test]
 fn rows_of_code_and_lists_are_rows() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();
@@ -149,7 +153,8 @@ fn rows_of_code_and_lists_are_rows() {
 /// Of a long conversation the end is told, not all that was ever said.
 #[test]
 fn of_a_conversation_that_is_opened_the_end_is_told() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     session.told();
     drop(crate::tui::act::go(&mut session.model, id("k3Qd")));
     session.told();
@@ -158,7 +163,7 @@ fn of_a_conversation_that_is_opened_the_end_is_told() {
         .map(|number| message(number, at("13:00"), "k3Qd", MessageKind::Assistant, &format!("message {number}")))
         .collect();
     let result = Ok(super::talk::window(records, EventId(0)));
-    update(&mut session.model, Msg::Window { agent: id("k3Qd"), part: Part::End { before: None }, result });
+    update(&mut session.model, Msg::Window { agent: id("k3Qd"), part: WindowPart::End { before: None }, result });
     session.told();
     assert_eq!(session.out, ["weaver-table: message 59", "weaver-table: message 60"]);
 }
@@ -166,7 +171,8 @@ fn of_a_conversation_that_is_opened_the_end_is_told() {
 /// A line may have been begun before the question came up: what Enter does must not change under it.
 #[test]
 fn a_line_answers_only_a_question_that_was_told_before_it() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     drop(crate::tui::act::go(&mut session.model, id("k3Qd")));
@@ -195,7 +201,8 @@ fn a_line_answers_only_a_question_that_was_told_before_it() {
 /// A draft from the screen stays, whatever is said in lines.
 #[test]
 fn a_draft_stays_while_lines_are_said() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     drop(crate::tui::act::go(&mut session.model, id("k3Qd")));
     typed(&mut session.model, "half a thought");
@@ -206,7 +213,8 @@ fn a_draft_stays_while_lines_are_said() {
 /// What the terminal has shown while it was typed is not told again; what comes from elsewhere is.
 #[test]
 fn what_was_typed_is_not_told_again() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     drop(crate::tui::act::go(&mut session.model, id("k3Qd")));
     session.told();
@@ -219,7 +227,8 @@ fn what_was_typed_is_not_told_again() {
 
 #[test]
 fn help_tells_what_was_asked_for() {
-    let mut session = Session { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();

@@ -6,8 +6,8 @@ use crate::http::{
 };
 use crate::quest_document::QuestWord;
 use crate::tui::look::Look;
-use crate::tui::model::{Link, Model};
-use crate::tui::roster::Agent;
+use crate::tui::model::{Connection, Model};
+use crate::tui::roster::RosterAgent;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::outcome::Cause;
 use hatchery_core::run::AttemptId;
@@ -38,7 +38,7 @@ pub(super) fn dollars(amount: f64) -> Usage {
 }
 
 /// An agent that rests, as the daemon tells it.
-pub(super) fn agent(begin: &str, name: &str, parent: Option<&str>) -> Agent {
+pub(super) fn agent(begin: &str, name: &str, parent: Option<&str>) -> RosterAgent {
     let view = AgentView {
         id: id(begin),
         name: (!name.is_empty()).then(|| name.to_owned()),
@@ -65,7 +65,7 @@ pub(super) fn agent(begin: &str, name: &str, parent: Option<&str>) -> Agent {
         until: None,
         seat: None,
     };
-    Agent {
+    RosterAgent {
         view,
         run: None,
         evidence: Vec::new(),
@@ -96,7 +96,7 @@ pub(super) fn run(agent: AgentId, phase: RunPhase) -> RunView {
     }
 }
 
-pub(super) fn working(mut agent: Agent, ring: usize, seconds_ago: i64, cost: f64) -> Agent {
+pub(super) fn working(mut agent: RosterAgent, ring: usize, seconds_ago: i64, cost: f64) -> RosterAgent {
     agent.view.activity = Activity::Working;
     agent.heard = Timestamp(NOW.0 - seconds_ago * 1_000);
     agent.run = Some(run(agent.view.id, RunPhase::Running));
@@ -124,7 +124,7 @@ pub(super) fn done_again(model: &mut Model, who: &[&str]) {
     }
 }
 
-pub(super) fn in_quest(mut agent: Agent, quest: &str, step: &str, role: &str) -> Agent {
+pub(super) fn in_quest(mut agent: RosterAgent, quest: &str, step: &str, role: &str) -> RosterAgent {
     agent.view.assignment =
         Some(AssignmentView { quest: quest_id(quest), step: step.parse().unwrap(), role: role.into() });
     agent
@@ -186,11 +186,11 @@ pub(super) const NOW: Timestamp = Timestamp(DAY + (14 * 3_600 + 5 * 60 + 40) * 1
 pub(in crate::tui) fn parcel_api(size: (u16, u16)) -> Model {
     let mut model = Model::new(size, NOW, Look::PLAIN);
     model.project = "parcel-api".into();
-    model.link = Link::Up;
+    model.link = Connection::Up;
     model.upto = EventId(48_213);
     let roster = &mut model.roster;
     roster.head = EventId(48_213);
-    let mut add = |agent: Agent| roster.agents.insert(agent.view.id, agent);
+    let mut add = |agent: RosterAgent| roster.agents.insert(agent.view.id, agent);
     let mut root = agent("root", "", None);
     root.view.created = at("09:00");
     add(root);
@@ -247,7 +247,7 @@ pub(in crate::tui) fn parcel_api(size: (u16, u16)) -> Model {
     let queue = working(of_quest("qQ11", "codeweaver-queue", "queue", 2), 2, 3, 0.41);
     let metrics = working(of_quest("mM22", "spiritmender-metrics", "metrics", 3), 0, 9, 0.48);
     let admin = working(of_quest("0kGl", "codeweaver-admin-page", "admin-page", 4), 3, 14, 0.63);
-    let done: Vec<Agent> = DONE
+    let done: Vec<RosterAgent> = DONE
         .into_iter()
         .zip(0..)
         .map(|((name, step), number)| {

@@ -4,8 +4,8 @@ use super::project::{NOW, agent, at, dollars, id, in_quest, question, run, words
 use super::talk::{at_weaver_table, message, with_talk};
 use crate::http::{AgentState, RunPhase, RunView};
 use crate::tui::draw;
-use crate::tui::model::{AwaitedFork, Key, Link, Model, ScrollPosition};
-use crate::tui::roster::Agent;
+use crate::tui::model::{AwaitedFork, Connection, Key, Model, ScrollPosition};
+use crate::tui::roster::RosterAgent;
 use hatchery_core::ask::About;
 use hatchery_core::event::AgentEvent;
 use hatchery_core::outcome::Cause;
@@ -27,7 +27,7 @@ fn separators() {
         assert_eq!(crate::tui::text::width(&line), usize::from(cells), "{title}: {line}");
         out.push_str(&format!("{title}\n{line}\n"));
     };
-    let of = |model: &mut Model, begin: &str, change: &dyn Fn(&mut Agent)| {
+    let of = |model: &mut Model, begin: &str, change: &dyn Fn(&mut RosterAgent)| {
         change(model.roster.agents.get_mut(&id(begin)).unwrap())
     };
     show("working, it speaks", "k3Qd", 80, &|model| {
@@ -115,7 +115,7 @@ fn separators() {
             agent.run = Some(RunView { last_output, ..run(agent.view.id, RunPhase::Stopping) });
         })
     });
-    let seat = |agent: &mut Agent, name: &str, number| {
+    let seat = |agent: &mut RosterAgent, name: &str, number| {
         (agent.view.name, agent.view.seat) = ((!name.is_empty()).then(|| name.to_owned()), Position::new(number));
     };
     show("asleep", "zz01", 80, &|model| {
@@ -163,7 +163,7 @@ fn separators() {
     });
     show("quest step", "0kGl", 80, &|model| of(model, "0kGl", &|agent| agent.heard = Timestamp(NOW.0 - 1_000)));
     show("daemon away", "k3Qd", 80, &|model| {
-        model.link = Link::Away { since: at("14:02:11"), again: Timestamp(NOW.0 + 4_000) }
+        model.link = Connection::Away { since: at("14:02:11"), again: Timestamp(NOW.0 + 4_000) }
     });
     show("store in trouble", "k3Qd", 80, &|model| {
         model.roster.trouble = Some("the disk is full: nothing new is taken on".into())

@@ -1,10 +1,10 @@
 //! What was said in the design's screens, as events of the log.
 
 use super::project::{NOW, at, attempt, id, parcel_api};
-use crate::tui::conversation::{Conversation, Inherited};
+use crate::tui::conversation::{ConversationView, Inherited};
 use crate::tui::field::Field;
 use crate::tui::model::{Model, Purpose};
-use crate::tui::window::{Ancestor, Part, Window};
+use crate::tui::window::{Ancestor, Window, WindowPart};
 use hatchery_core::event::{MessageEvent, RunEvent};
 use hatchery_core::harness::Capabilities;
 use hatchery_core::outcome::{Cause, Exit};
@@ -148,8 +148,8 @@ pub(super) fn window(records: Vec<Record>, from: EventId) -> Window {
 }
 
 pub(super) fn with_talk(model: &mut Model, begin: &str, events: Vec<Record>) {
-    let mut talk = Conversation::new(id(begin), model.roster.has_seat(id(begin)));
-    talk.take(Part::End { before: None }, window(events, EventId(46_342)));
+    let mut talk = ConversationView::new(id(begin), model.roster.has_seat(id(begin)));
+    talk.take(WindowPart::End { before: None }, window(events, EventId(46_342)));
     model.talks.insert(id(begin), talk);
     model.visit(id(begin));
     model.desk_mut().new_from = None;

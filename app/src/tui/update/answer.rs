@@ -4,7 +4,7 @@ use super::{Effect, Failed, Tag, words};
 use crate::http::{AdoptedView, FileList, KillPreview};
 use crate::tui::field::Field;
 use crate::tui::model::{self, Model};
-use crate::tui::overlay::{Overlay, Preview, Reader};
+use crate::tui::overlay::{Overlay, Preview, TextReader};
 use crate::tui::panel::{SheetKind, SheetRow, Side};
 use crate::tui::{act, command, complete, here, sheets, text};
 use crate::worktree::Changes;
@@ -158,7 +158,7 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
                 event["id"].as_u64().map(|id| format!("#{}", text::thousands(id))).unwrap_or_default()
             );
             let text = serde_json::to_string_pretty(&event).unwrap_or_default();
-            model.overlay = Some(Overlay::Reader(Reader { title, text, top: 0 }));
+            model.overlay = Some(Overlay::Reader(TextReader { title, text, top: 0 }));
             Vec::new()
         }
         (Tag::Goto { agent, id }, Ok(value)) => {
@@ -171,7 +171,7 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
         }
         (Tag::File(path), Ok(value)) => {
             let text = value["diff"].as_str().unwrap_or_default().to_owned();
-            model.overlay = Some(Overlay::Reader(Reader { title: path, text, top: 0 }));
+            model.overlay = Some(Overlay::Reader(TextReader { title: path, text, top: 0 }));
             Vec::new()
         }
         (Tag::Mail, Ok(value)) => {
@@ -180,7 +180,7 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
                 .map(|from| from.parse().map(|id| model.name(id)).unwrap_or(from.to_owned()))
                 .unwrap_or_default();
             let text = value["body"].as_str().unwrap_or_default().to_owned();
-            model.overlay = Some(Overlay::Reader(Reader { title: format!("Mail from {from}"), text, top: 0 }));
+            model.overlay = Some(Overlay::Reader(TextReader { title: format!("Mail from {from}"), text, top: 0 }));
             let mut effects = vec![Effect::Refresh];
             if matches!(&model.side, Some(Side::Sheet(sheet)) if sheet.kind == SheetKind::Mail) {
                 effects.extend(act::read_sheet(model));

@@ -1,7 +1,7 @@
 //! What the model wants to be done outside.
 
 use super::Tag;
-use crate::tui::window::{Part, Whole};
+use crate::tui::window::{Whole, WindowPart};
 use hatchery_core::{AgentId, EventId, QuestId, Timestamp};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub enum Effect {
     Load {
         agent: AgentId,
-        part: Part,
+        part: WindowPart,
     },
     /// Reads all of a conversation.
     Whole {

@@ -5,7 +5,7 @@ use crate::http::{AgentView, Overview};
 use crate::live_text::LivePiece;
 use crate::quest_document::QuestDocument;
 use crate::tui::field::Field;
-use crate::tui::window::{Ancestor, Part, Whole, Window};
+use crate::tui::window::{Ancestor, Whole, Window, WindowPart};
 use crossterm::event::{KeyEvent, MouseEvent};
 use hatchery_core::{AgentId, EventId, Record, Timestamp};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub enum Msg {
     /// A part of a conversation.
     Window {
         agent: AgentId,
-        part: Part,
+        part: WindowPart,
         result: Result<Window, Failed>,
     },
     /// All of a conversation.

@@ -1,7 +1,7 @@
 //! Which quest a reference means: an id, a slug, or the beginning of one of them.
 
 use super::words::*;
-use hatchery_core::quest::{Isolation, QuestSpec, Start, resolve, slug_of};
+use hatchery_core::quest::{Isolation, QuestSpec, QuestStart, resolve, slug_of};
 use hatchery_core::{Command, QuestId, Refusal};
 
 /// `AAAA…` and `AAAB…`: alike in their first three characters.
@@ -73,7 +73,7 @@ fn a_quest_without_a_branch_has_a_slug_too() {
     let mut play = before();
     for (quest, request) in [(X, "Build a bridge"), (Y, "Build a road")] {
         let quest_spec = Box::new(QuestSpec { request: request.into(), isolation: Isolation::None, ..quest_spec() });
-        play.must(Command::CreateQuest { quest, quest_spec, budget: None, start: Start::default() });
+        play.must(Command::CreateQuest { quest, quest_spec, budget: None, start: QuestStart::default() });
     }
     let slug = |quest| slug_of(quest, play.world.quest_spec(quest).expect("it was created"));
     assert_eq!((slug(X).as_str(), slug(Y).as_str()), ("build-bridge-0000", "build-road-0000"));
