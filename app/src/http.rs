@@ -43,7 +43,7 @@ mod wire;
 pub use adopt::{Adoptable, AdoptableList, AdoptedView};
 pub use agent_view::{AgentState, AgentView, AssignmentView, Doing, called_with};
 pub use agents::{AgentList, KillPreview};
-pub use branches::{BranchKind, BranchLine, BranchList, BranchView};
+pub use branches::{BranchKind, BranchLine, BranchList, BranchView, ClearedBranch};
 pub use changes::FileList;
 pub use error::{ApiError, ErrorBody, ErrorDetail};
 pub use events::Trouble;

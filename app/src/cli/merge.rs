@@ -1,19 +1,19 @@
 //! `hatchery merge`
 
-use super::{Context, asking, branch, counted, print_json, reference, say};
+use super::{Context, asking, branch, counted, print_json, quoted, reference, say};
 use crate::client::Client;
 use crate::client::paths::branch_path;
-use crate::http::{BranchKind, BranchView};
+use crate::http::{BranchKind, BranchView, ClearedBranch};
 use crate::own_environment;
 use crate::report::{Context as _, Report};
 use crate::worktree::{Repository, Taken, Taking};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::ExitCode;
 
 /// Take the work of an agent or a quest into the branch that you have checked out
 ///
 /// Commits what the agent has not committed, except by-products, and merges its branch into yours. If your checkout has uncommitted changes, or
-/// if both sides have changed the same lines, nothing is done. A quest is always merged with a merge commit that names its request. After the merge an agent's worktree and branch are removed; its next task starts
+/// if both sides have changed the same lines, nothing is done. A quest is always merged with a merge commit that names its request. After the merge an agent's worktree and branch are removed, unless its process stays there; its next task starts
 /// at your branch again. A quest keeps its branch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -53,15 +53,16 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             Taken::Already { into } => (into, None),
             refused => return Err(explain(&view, refused)),
         };
-        let cleared: Value = client.post(&branch_path(&view.line.slug, "/merged"), &json!({ "head": head })).await?;
+        let cleared: ClearedBranch =
+            client.post(&branch_path(&view.line.slug, "/merged"), &json!({ "head": head })).await?;
         if context.json {
             print_json(&json!({
                 "branch": view.line.branch, "into": into, "commit": commit, "files": view.files,
-                "leftOut": view.left_out, "rescued": cleared["rescued"],
+                "leftOut": view.left_out, "rescued": cleared.rescued, "usedBy": cleared.used_by,
             }))?;
             return Ok(ExitCode::SUCCESS);
         }
-        tell(&view, &into, commit.is_some(), args.squash, cleared["rescued"].as_str());
+        tell(&view, &into, commit.is_some(), args.squash, &cleared);
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -75,7 +76,7 @@ fn merge_message(view: &BranchView) -> String {
     format!("Merge {what}: {}\n\n{}\n\nBranch: {}", view.title, view.body, view.line.branch).replace("\n\n\n\n", "\n\n")
 }
 
-fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, rescued: Option<&str>) {
+fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, cleared: &ClearedBranch) {
     let branch = &view.line.branch;
     match changed {
         true => {
@@ -87,13 +88,18 @@ fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, rescued: O
     if let Some(words) = branch::left_out(view) {
         say(words);
     }
-    match (view.line.kind, rescued) {
-        (BranchKind::Agent, Some(name)) => {
+    match (view.line.kind, cleared.rescued.as_deref(), cleared.used_by.as_deref()) {
+        (BranchKind::Agent, _, Some(agent)) => say(format_args!(
+            "the branch and its worktree stay while {agent} listens there; after `hatchery stop {}`, `hatchery merge {}` removes them",
+            quoted(agent),
+            view.line.slug
+        )),
+        (BranchKind::Agent, Some(name), None) => {
             say(format_args!("the branch is removed; its single commits are kept: `hatchery rescue restore {name}`"));
         }
-        (BranchKind::Agent, None) => say("the branch and its worktree are removed"),
+        (BranchKind::Agent, None, None) => say("the branch and its worktree are removed"),
         // Git takes a branch that was squashed, now or earlier, for one that was not merged.
-        (BranchKind::Quest, _) => say(format_args!(
+        (BranchKind::Quest, _, _) => say(format_args!(
             "the branch stays; `git branch {} {branch}` removes it",
             if squashed || !changed { "-D" } else { "-d" }
         )),

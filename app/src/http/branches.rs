@@ -97,6 +97,8 @@ pub struct MergedBranch {
 pub struct ClearedBranch {
     /// The name for `hatchery rescue restore`, if something was kept that your branch does not have.
     pub rescued: Option<String>,
+    /// An agent whose process stays in the worktree and listens. Then the worktree and the branch stay, too.
+    pub used_by: Option<String>,
 }
 
 /// List the quests and agents that have a branch.
@@ -145,8 +147,8 @@ pub async fn commit(
     view(&api, line, left_out).await.map(Json)
 }
 
-/// Say that you have merged an agent's branch: its worktree and its branch are removed. What your branch does not have is kept first. A quest keeps
-/// its branch.
+/// Say that you have merged an agent's branch: its worktree and its branch are removed, unless a process stays there. What your branch does not have
+/// is kept first. A quest keeps its branch.
 #[utoipa::path(post, path = "/api/branches/{branch}/merged", operation_id = "merged_branch", tag = "changes", params(("branch" = String, Path, description = "A branch, a slug, or the quest or agent: an id, the beginning of one, or a name")), request_body = MergedBranch,
     responses((status = 200, description = "Cleared", body = ClearedBranch)))]
 pub async fn merged(
@@ -156,22 +158,34 @@ pub async fn merged(
 ) -> Result<Json<ClearedBranch>, ApiError> {
     let line = find(&api, &reference.0)?;
     if line.kind == BranchKind::Quest {
-        return Ok(Json(ClearedBranch { rescued: None }));
+        return Ok(Json(ClearedBranch { rescued: None, used_by: None }));
     }
-    refuse_busy(&api.handle.view(), &line)?;
+    let world = api.handle.view();
+    refuse_busy(&world, &line)?;
+    if let Some(agent) = on_branch(&world, &line.slug).find(|id| world.run(*id).is_some_and(Run::is_open)) {
+        return Ok(Json(ClearedBranch { rescued: None, used_by: Some(called(&world, agent)) }));
+    }
     let (slug, head) = (line.slug, body.0.head);
     let rescued = in_repository(&api, move |repository| repository.clear_taken(&slug, &head)).await?;
-    Ok(Json(ClearedBranch { rescued: rescued.map(|name| name.to_string()) }))
+    Ok(Json(ClearedBranch { rescued: rescued.map(|name| name.to_string()), used_by: None }))
+}
+
+/// The agents that work or worked on a branch.
+fn on_branch(world: &World, slug: &str) -> impl Iterator<Item = AgentId> {
+    world.runs().map(|(id, _)| id).filter(move |id| agent_worktrees::slug_of(world, *id) == Some(slug))
+}
+
+fn called(world: &World, agent: AgentId) -> String {
+    world.agent(agent).and_then(|it| it.name.clone()).unwrap_or_else(|| agent.to_string())
 }
 
 /// Names those who work on the branch: the agent whose branch it is, or forks of it.
 fn refuse_busy(world: &World, line: &BranchLine) -> Result<(), ApiError> {
-    let on_branch = |id: &AgentId| agent_worktrees::slug_of(world, *id) == Some(line.slug.as_str());
-    let on_branch: Vec<AgentId> = world.runs().map(|(id, _)| id).filter(on_branch).collect();
+    let on_branch: Vec<AgentId> = on_branch(world, &line.slug).collect();
     let busy: Vec<AgentId> = on_branch.iter().copied().filter(|id| is_busy(world, *id)).collect();
     let owner = on_branch.iter().copied().min_by_key(|id| world.agent(*id).map(|agent| agent.created));
     let (Some(first), Some(owner)) = (busy.first(), owner) else { return Ok(()) };
-    let called = |id: AgentId| world.agent(id).and_then(|it| it.name.clone()).unwrap_or_else(|| id.to_string());
+    let called = |id: AgentId| called(world, id);
     let described = |id: &AgentId| match *id == owner {
         true => called(*id),
         false => format!("{}, a fork of {},", called(*id), called(owner)),

@@ -46,16 +46,20 @@ impl RunTools {
     pub async fn client(&self) -> Result<Client, Report> {
         let started = Instant::now();
         loop {
-            if let Some(client) = Client::announced(&self.project, self.token.clone())
+            if let Some(client) = self.announced()
                 && client.get::<Value>("/api/health").await.is_ok()
             {
                 return Ok(client);
             }
             if started.elapsed() > DAEMON_TIMEOUT {
-                return Err(Report::new(Code::Unreachable, "no Hatchery daemon runs at the moment"));
+                return Err(no_daemon());
             }
             tokio::time::sleep(DAEMON_PAUSE).await;
         }
+    }
+
+    fn announced(&self) -> Option<Client> {
+        Client::announced(&self.project, self.token.clone())
     }
 
     /// Asks for something. Once it is written down it happens exactly once, whichever process is killed meanwhile.
@@ -69,9 +73,10 @@ impl RunTools {
         let path = agent_path(&self.of.agent.to_string(), "/calls");
         let body = json!({ "run": self.of.run, "attempt": self.of.attempt, "number": number });
         loop {
-            let asked = match self.client().await {
-                Ok(client) => client.ask(&path, &body).await,
-                Err(report) => Err(Failure::Away(report)),
+            // Without looking first whether the daemon answers: the call says so, and an agent waits for each round trip.
+            let asked = match self.announced() {
+                Some(client) => client.ask(&path, &body).await,
+                None => Err(Failure::Away(no_daemon())),
             };
             match asked {
                 Ok(answer) => return Ok(answer),
@@ -98,4 +103,8 @@ impl RunTools {
             }
         }
     }
+}
+
+fn no_daemon() -> Report {
+    Report::new(Code::Unreachable, "no Hatchery daemon runs at the moment")
 }

@@ -105,6 +105,26 @@ fn work_that_the_user_has_already_is_not_merged_again() {
     assert_eq!(shop.git(&["rev-parse", "HEAD"]), before);
 }
 
+#[test]
+fn a_merge_leaves_the_worktree_to_an_agent_that_stays() {
+    let shop = shop();
+    let with = json!({ "stays": true, "script": shop.script(&[write("a.txt", "1\n"), text("first"), json!("turn"), write("b.txt", "2\n"), text("second")]) });
+    let body = json!({ "prompt": "Write", "name": "flag", "worktree": true, "with": with });
+    let agent = shop.door().post("/api/runs", &body).id();
+    shop.wait_said(&agent, "first");
+    shop.wait_for(&agent, "turn_ended");
+    let merged = shop.grounds.run(&["merge", "flag"]);
+    assert_eq!(merged.code, Some(0), "{merged:?}");
+    assert!(merged.stderr.contains("stay while flag listens there"), "{}", merged.stderr);
+    shop.grounds.run(&["say", "flag", "Go on"]).good();
+    shop.wait_said(&agent, "second");
+    shop.grounds.run(&["stop", "flag"]).good();
+    let merged = shop.grounds.run(&["merge", "flag"]);
+    assert!(merged.stderr.contains("the branch and its worktree are removed"), "{}", merged.stderr);
+    assert_eq!(fs::read_to_string(shop.grounds.path().join("b.txt")).unwrap(), "2\n");
+    assert_eq!(branches(&shop), "main");
+}
+
 /// Git would put them into their places, because they are ignored.
 #[test]
 fn a_branch_that_brings_files_of_the_data_folder_is_not_merged() {
