@@ -21,6 +21,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+/// How old the state of a scripted agent must be if no agent of the log has it.
+const UNCLAIMED: Duration = Duration::from_secs(3_600);
+
 /// One thing that can go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Leftover {
@@ -112,7 +115,12 @@ pub fn find(
         }
     }
     for path in files(&project.data().join("sim"))? {
-        if !owner(world, &path).is_some_and(|agent| lives(world, agent)) && is_old(&path) {
+        let is_needed = match owner(world, &path) {
+            Some(agent) => lives(world, agent),
+            // A process writes its state before the log knows its session.
+            None => !age(&path).is_ok_and(|age| age >= UNCLAIMED),
+        };
+        if !is_needed && is_old(&path) {
             note(LeftoverKind::ScriptedState, &path);
         }
     }

@@ -106,12 +106,15 @@ impl Repository {
         Ok(false)
     }
 
-    /// Whether a merge of a commit into another one would change nothing.
+    /// Whether a merge of a commit into another one would change nothing. Merge drivers are left out, because one that keeps one side, or
+    /// the lines of both, would hide work that was never taken. A git before 2.41 cannot leave them out: there the answer is no.
     fn adds_nothing(&self, into: &str, head: &str) -> Result<bool, WorktreeError> {
-        match self.tried(into, head)? {
-            Tried::Tree(tree) => Ok(tree == self.tree_of(into)?),
-            Tried::Conflict(_) => Ok(false),
-        }
+        let git = || self.git(self.project.root());
+        let no_attributes = git().args(["hash-object", "-t", "tree", "--stdin"]).text()?;
+        let merge = ["-c", "core.attributesFile=/dev/null", &format!("--attr-source={no_attributes}"), "merge-tree"];
+        let said = git().args(merge).args(["--write-tree", "--name-only", "--no-messages", "-z", into, head]).run()?;
+        let tree = said.out.split(|byte| *byte == 0).next().unwrap_or_default();
+        Ok(said.status.success() && String::from_utf8_lossy(tree).trim() == self.tree_of(into)?)
     }
 
     fn tree_of(&self, commit: &str) -> Result<String, WorktreeError> {

@@ -46,8 +46,11 @@ fn what_a_living_agent_goes_on_with_stays() {
     let shop = Workshop::open();
     let agent = shop.run(&[json!({ "text": "one" }), json!("turn"), json!({ "text": "two" })]);
     assert_eq!(shop.end(&agent), "completed");
+    // A process that has just begun writes its state before the log knows its session.
+    let begins = shop.grounds.data().join("sim/begins.jsonl");
+    fs::write(&begins, "").unwrap();
     let shown = shop.grounds.run(&["gc", "--clear"]).good();
-    assert!(!shown.contains(".hatchery/sim/"), "{shown}");
+    assert!(!shown.contains(".hatchery/sim/") && begins.exists(), "{shown}");
     shop.say(&agent, "go on");
     shop.wait("its second end", |event| event["type"] == "run_ended" && event["agent"] == *agent && event["run"] == 2);
     assert_eq!(shop.said(&agent), ["one", "two"], "it does not begin from the top");
@@ -166,6 +169,12 @@ fn a_merged_branch_goes_and_what_is_nowhere_else_stays() {
     // It has taken back what it did: nothing is missing, but its commits are nowhere else.
     let back = shop.git(&["commit-tree", &format!("{nothing}~1^{{tree}}"), "-p", nothing, "-m", "Back"]);
     shop.git(&["update-ref", &format!("refs/heads/{nothing}"), &back]);
+    // A merge would keep the user's side, so it would change nothing; but the work was never taken.
+    shop.git(&["config", "merge.ours.driver", "true"]);
+    fs::write(shop.grounds.path().join(".gitattributes"), "alone.txt merge=ours\n").unwrap();
+    fs::write(shop.grounds.path().join("alone.txt"), "the user's own\n").unwrap();
+    shop.git(&["add", ".gitattributes", "alone.txt"]);
+    shop.git(&["commit", "--quiet", "--message=Keep ours"]);
     let rescued = shop.grounds.run(&["rescue", "list"]).good();
     assert!(rescued.contains("step half of"), "{rescued}");
     let heads = |pattern: &str| shop.git(&["for-each-ref", "--format=%(refname) %(objectname)", pattern]);
