@@ -14,6 +14,7 @@
 //! back. A watcher that sees an edit of another program first turns it into commands, and then calls [`Projector::recheck`].
 
 use crate::engine::{FollowError, Handle, RecordFollower};
+use crate::file_identity::FileVersion;
 use crate::shared_file::{self, Durability, FolderLock};
 use hatchery_core::{EventId, Record, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -287,22 +288,36 @@ async fn until(time: Instant) {
     }
 }
 
+/// How often a file is read again because another program wrote it during our sync. A program that never pauses must not stop us.
+const MAX_OVERTAKEN: u32 = 8;
+
 /// Makes one file true.
 pub fn write<P: Projection>(projection: &P, world: &World, key: &P::Key, path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     projection.make_folder(folder)?;
     let _lock = FolderLock::acquire(folder)?;
-    let found = shared_file::read(path)?;
-    let content = match projection.render(world, key, found.as_deref())? {
-        Rendered::Unchanged => return Ok(()),
-        Rendered::Write(content) => content,
-        Rendered::SetAside { why, content } => {
-            let aside = shared_file::set_aside(path)?;
-            tracing::warn!(why, "{} cannot be read; it is kept as {}", path.display(), aside.display());
-            content
+    let mut attempts = 0..MAX_OVERTAKEN;
+    let content = loop {
+        let version = FileVersion::of(path);
+        let found = shared_file::read(path)?;
+        let (content, version) = match projection.render(world, key, found.as_deref())? {
+            Rendered::Unchanged => return Ok(()),
+            Rendered::Write(content) => (content, version),
+            Rendered::SetAside { why, content } => {
+                let aside = shared_file::set_aside(path)?;
+                tracing::warn!(why, "{} cannot be read; it is kept as {}", path.display(), aside.display());
+                (content, None)
+            }
+        };
+        // What another program has written during the sync is taken in first.
+        if attempts.next().is_none() {
+            shared_file::put(path, &content, P::DURABILITY)?;
+            break content;
+        }
+        if shared_file::put_over(path, &content, P::DURABILITY, version)? {
+            break content;
         }
     };
-    shared_file::put(path, &content, P::DURABILITY)?;
     // Before the rename is synced: a watcher of the folder is told of it at once, and must find it known.
     projection.written(key, &content);
     shared_file::sync_rename(path, P::DURABILITY)

@@ -4,6 +4,7 @@
 //! The lock is on the folder and not on the file, because the file is another one after each rename, and a lock file beside it
 //! would be left behind.
 
+use crate::file_identity::FileVersion;
 use crate::project::flock;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::{File, Permissions};
@@ -11,6 +12,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
 
 /// How long a writer waits for another one. Writers hold the lock for milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -102,6 +104,26 @@ pub fn put(path: &Path, content: &[u8], durability: Durability) -> io::Result<()
 
 /// The same with the permissions of the file that is replaced: its owner may have closed it to others.
 pub fn put_as(path: &Path, content: &[u8], durability: Durability, permissions: Option<Permissions>) -> io::Result<()> {
+    let file = written_beside(path, content, durability, permissions)?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// The same as [`put`], unless another program has written the file in the meantime: a sync takes long enough for that. False if it has.
+pub fn put_over(path: &Path, content: &[u8], durability: Durability, found: Option<FileVersion>) -> io::Result<bool> {
+    let permissions = std::fs::metadata(path).ok().map(|known| known.permissions());
+    let file = written_beside(path, content, durability, permissions)?;
+    if FileVersion::of(path) != found {
+        return Ok(false);
+    }
+    file.persist(path).map(|_| true).map_err(|error| error.error)
+}
+
+fn written_beside(
+    path: &Path,
+    content: &[u8],
+    durability: Durability,
+    permissions: Option<Permissions>,
+) -> io::Result<NamedTempFile> {
     let folder = folder_of(path);
     // What can be rebuilt is Hatchery's own. The other files are shared with other programs.
     let mode = match durability {
@@ -117,7 +139,7 @@ pub fn put_as(path: &Path, content: &[u8], durability: Durability, permissions: 
     if durability == Durability::Synced {
         file.as_file().sync_all()?;
     }
-    file.persist(path).map(drop).map_err(|error| error.error)
+    Ok(file)
 }
 
 /// The second half of [`replace`]: the new content is still there after a loss of power.
