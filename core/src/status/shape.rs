@@ -23,6 +23,8 @@ enum Shape {
 use Shape::{Count, Fields, List, Map, OneOf, Text, Time};
 
 const TEXTS: Shape = List(&Text);
+const OUTPUTS: &str = "agentOutputs";
+const SUMMARY: &str = "summary";
 
 const DOCUMENT: Shape = Fields(&[
     ("activeSection", Text),
@@ -39,7 +41,7 @@ const DOCUMENT: Shape = Fields(&[
         List(&Fields(&[("file", Text), ("section", Text), ("sectionNumber", Text), ("timestamp", Time)])),
     ),
     ("specVersion", Text),
-    ("agentOutputs", Map(&Fields(&[("summary", Text), ("relevanceManifest", TEXTS)]))),
+    (OUTPUTS, Map(&Fields(&[(SUMMARY, Text), ("relevanceManifest", TEXTS)]))),
     ("lastUpdated", Time),
     ("buildRun", BUILD_RUN),
     ("buildEvents", List(&Fields(&[]))),
@@ -81,6 +83,11 @@ const BUILD_RUN: Shape = Fields(&[
 /// Refuses an edit that would give a field of the protocol a value that its readers do not expect. Only what the edit writes is looked at: what
 /// another program has written beside it does not matter.
 pub(super) fn check(document: &StatusDocument, edit: &Edit) -> Result<(), EditError> {
+    check_values(document, edit)?;
+    check_outputs(document, edit)
+}
+
+fn check_values(document: &StatusDocument, edit: &Edit) -> Result<(), EditError> {
     match edit {
         Edit::Set { path, value } => match shape_at(document, path)? {
             Some(shape) => shape.check(path, value),
@@ -99,6 +106,37 @@ pub(super) fn check(document: &StatusDocument, edit: &Edit) -> Result<(), EditEr
             None => Ok(()),
         },
         Edit::Clear { path } => shape_at(document, path).map(drop),
+    }
+}
+
+/// Refuses an edit that would make an output of an agent without a summary, or take the summary away. It is the one thing that the protocol requires of
+/// an output: later agents read it.
+fn check_outputs(document: &StatusDocument, edit: &Edit) -> Result<(), EditError> {
+    let is_about_outputs = match edit {
+        Edit::Set { path, .. } | Edit::Increment { path, .. } | Edit::Append { path, .. } | Edit::Clear { path } => {
+            path.segments().first().is_some_and(|name| name == OUTPUTS)
+        }
+        Edit::Merge { patch } => patch.object().is_some_and(|patch| patch.get(OUTPUTS).is_some()),
+    };
+    let mut after = document.clone();
+    // An edit that cannot be applied has a refusal of its own.
+    if !is_about_outputs || after.apply(edit).is_err() {
+        return Ok(());
+    }
+    let outputs = |document: &StatusDocument| document.field(OUTPUTS).and_then(Json::object).unwrap_or_default();
+    let lacks_summary =
+        |output: &Json| output.object().is_some_and(|output| output.get(SUMMARY).is_none_or(Json::is_null));
+    let before = outputs(document);
+    // What another program has written without one can be replaced part by part.
+    let is_known = |name: &str| before.get(name).is_some_and(lacks_summary);
+    let after = outputs(&after);
+    match after.iter().find(|(name, output)| lacks_summary(output) && !is_known(name)) {
+        Some((name, _)) => Err(EditError::WrongShape {
+            at: Path::field(OUTPUTS).below(name),
+            found: "an object without `summary`".to_owned(),
+            accepts: "an object with a text `summary`".to_owned(),
+        }),
+        None => Ok(()),
     }
 }
 

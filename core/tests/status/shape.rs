@@ -43,6 +43,14 @@ fn a_value_of_the_wrong_shape_is_refused_with_what_the_field_accepts() {
             "`readinessSummary.draft` cannot be \"7\"",
         ),
         (r#"{"merge":{"patch":{"agentOutputs":{"a":"done"}}}}"#, "`agentOutputs.a` cannot be \"done\""),
+        (
+            r#"{"merge":{"patch":{"agentOutputs":{"a":{"relevanceManifest":[]}}}}}"#,
+            "`agentOutputs.a` cannot be an object without `summary`",
+        ),
+        (r#"{"set":{"path":"agentOutputs.a","value":{}}}"#, "an object with a text `summary`"),
+        (r#"{"set":{"path":"agentOutputs","value":{"a":{"summary":null}}}}"#, "an object without `summary`"),
+        (r#"{"set":{"path":"agentOutputs.a.relevanceManifest","value":["b"]}}"#, "an object without `summary`"),
+        (r#"{"append":{"path":"agentOutputs.a.relevanceManifest","value":"b"}}"#, "an object without `summary`"),
         (r#"{"set":{"path":"untrackedChanges","value":[{"file":1}]}}"#, "`untrackedChanges.0.file`"),
         (r#"{"set":{"path":"scenarioScore.total","value":true}}"#, "a whole number from 0"),
         (r#"{"set":{"path":"completedSteps.0","value":"a"}}"#, "there is no item 0"),
@@ -55,6 +63,28 @@ fn a_value_of_the_wrong_shape_is_refused_with_what_the_field_accepts() {
         let refused = applied("{}", text).expect_err(text);
         assert!(refused.to_string().contains(words), "{text}: {refused}");
         assert!(!refused.hint().is_empty());
+    }
+}
+
+#[test]
+fn an_output_keeps_its_summary() {
+    let known = r#"{"agentOutputs":{"a":{"summary":"s"},"theirs":{"notes":1}}}"#;
+    for text in [
+        r#"{"clear":{"path":"agentOutputs.a.summary"}}"#,
+        r#"{"merge":{"patch":{"agentOutputs":{"a":{"summary":null}}}}}"#,
+    ] {
+        let refused = applied(known, text).expect_err(text).to_string();
+        assert!(refused.contains("`agentOutputs.a` cannot be an object without `summary`"), "{text}: {refused}");
+    }
+    for text in [
+        r#"{"set":{"path":"agentOutputs.a.relevanceManifest","value":["b"]}}"#,
+        r#"{"merge":{"patch":{"agentOutputs":{"a":{"relevanceManifest":["b"]},"b":{"summary":""}}}}}"#,
+        r#"{"set":{"path":"agentOutputs.theirs.notes","value":2}}"#,
+        r#"{"clear":{"path":"agentOutputs.a"}}"#,
+        r#"{"set":{"path":"agentOutputs.a","value":null}}"#,
+        r#"{"clear":{"path":"agentOutputs"}}"#,
+    ] {
+        applied(known, text).unwrap_or_else(|refused| panic!("{text}: {refused}"));
     }
 }
 
