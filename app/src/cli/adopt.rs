@@ -11,10 +11,11 @@ use std::process::ExitCode;
 /// Turn conversations of Claude Code and codex into agents
 ///
 /// Without arguments, lists the conversations of this project and its subfolders: id, last activity, number of messages, first
-/// prompt, the program, and the agent that already has the conversation. The daemon reads them from $CLAUDE_CONFIG_DIR or
-/// ~/.claude and from $CODEX_HOME or ~/.codex, as its own environment names them, and never changes them.
+/// prompt, the program, and the agent that already has the conversation. The daemon reads the
+/// conversations from $CLAUDE_CONFIG_DIR or ~/.claude, and from $CODEX_HOME or ~/.codex. It uses the variables of its own
+/// environment, not of yours. It never changes the conversations.
 ///
-/// With ids, each conversation becomes a new child of agent 0 with the whole history, without messages that were rewound.
+/// With ids, each conversation becomes a new child of agent 0 with its history. Messages that were rewound are left out.
 /// `hatchery say` continues the same conversation with the same program. First quit any `claude` that still has the conversation
 /// open: two processes in one conversation lose messages.
 #[derive(Debug, clap::Args)]

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 
 /// List and answer the questions that wait for you
 ///
-/// All questions are in one queue: from agents of quests, about plans that need approval, steps that cannot continue, agents that
-/// have been silent for too long, and budgets that are used up. Each question says which answers it accepts, and can be answered
-/// once.
+/// All questions are in one queue. Agents ask for permissions and decisions. Hatchery asks about plans that need approval, steps
+/// that cannot continue, agents that have been silent for too long, and used-up budgets. Each question says which answers it
+/// accepts, and can be answered once.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

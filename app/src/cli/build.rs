@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 const CLEARED: &str = "all chunks are built: the build run is completed, and cleared";
 
-/// Follow a build through its chunks, and resume one that was interrupted
+/// Record the progress of a build run, chunk by chunk, and resume an interrupted build run
 ///
 /// The build run is in `buildRun` of .fctry/state.json. A build run survives the session that began it. It is cleared when its
 /// last chunk is completed. An unfinished build run ends only by `build clear`, `build plan --fresh` or `build resume --choose fresh`.
@@ -52,7 +52,7 @@ enum BuildCommand {
     /// Lists the completed chunks whose sections of the spec have changed since they were built. Asks for each of these chunks
     /// whether to build it again or to keep it.
     Resume {
-        /// What to do: resume (1), fresh (2) or cancel (3)
+        /// What to do: resume (1) continues the build run, fresh (2) clears it, cancel (3) changes nothing
         #[arg(long, value_enum)]
         choose: Option<ResumeChoice>,
         /// Build this completed chunk again; may be given several times

@@ -11,12 +11,12 @@ use std::process::ExitCode;
 
 /// Show what an agent or a quest has changed
 ///
-/// For an agent with a worktree and for a quest, shows all changes since its branch left your branch, including uncommitted
-/// changes. For other agents, shows the uncommitted changes of the folder in which the agent works.
+/// If the agent has a worktree, or for a quest, shows all changes since its branch was created from your branch, including
+/// uncommitted changes. For other agents, shows the uncommitted changes of the folder in which the agent works.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// An agent, a quest or a branch: an id, the beginning of one, or a name [default: the only one with a branch]
+    /// An agent, a quest or a branch: an id, the beginning of one, or a name [default: if there is only one branch, that branch]
     #[arg(value_name = "AGENT|QUEST", allow_hyphen_values = true, value_parser = reference)]
     who: Option<String>,
 

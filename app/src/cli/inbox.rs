@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 /// Keep ideas for later, in .fctry/inbox.json
 ///
-/// An idea survives sessions and builds. Exactly one taker gets each idea for processing. A running daemon makes the change;
-/// without a daemon the command changes the file itself.
+/// An idea survives sessions and builds. Only one agent or person can take an idea for processing. A running daemon makes the
+/// change; without a daemon the command changes the file itself.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

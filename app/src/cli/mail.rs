@@ -29,15 +29,15 @@ pub struct Args {
 enum MailCommand {
     /// List unread mail, oldest first, without marking it as read
     Check,
-    /// Print the oldest unread mail, or the one with this id, and mark it as read
+    /// Print a mail and mark it as read: the mail with the given id, or the oldest unread mail
     Read {
         /// The mail's id
         #[arg(value_parser = number)]
         mail: Option<u64>,
     },
-    /// Wait for the next mail, or until each of the given agents has sent one or has ended
+    /// Wait for the next mail. With agents: wait until each of them has sent a mail or has ended
     ///
-    /// Exits with 1 if that did not happen in time.
+    /// Exits with 1 when the time is up.
     Wait {
         /// The agents to wait for; write ids that begin with a dash after `--`
         agents: Vec<String>,

@@ -10,15 +10,16 @@ use crate::worktree::{Repository, Taken, Taking};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Take the work of an agent or a quest into the branch that you have checked out
+/// Merge the work of an agent or a quest into the branch that you have checked out
 ///
-/// Commits what the agent has not committed, except by-products, and merges its branch into yours. If your checkout has uncommitted changes, or
-/// if both sides have changed the same lines, nothing is done. A quest is always merged with a merge commit that names its request. After the merge an agent's worktree and branch are removed, unless its process stays there; its next task starts
-/// at your branch again. A quest keeps its branch.
+/// Commits what the agent has not committed, except by-products, and merges its branch into yours. If your checkout has uncommitted
+/// changes, or if both sides have changed the same lines, nothing is done. A quest is always merged with a merge commit that names its
+/// request. After the merge an agent's worktree and branch are removed, unless its process stays there; its next task starts at your
+/// branch again. A quest keeps its branch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// An agent, a quest or a branch: an id, the beginning of one, or a name [default: the only one with a branch]
+    /// An agent, a quest or a branch: an id, the beginning of one, or a name [default: if there is only one branch, that branch]
     #[arg(value_name = "AGENT|QUEST", allow_hyphen_values = true, value_parser = reference)]
     who: Option<String>,
 

@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode};
 /// installed, also pushes the branch and creates the pull request with it.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An agent, a quest or a branch: an id, the beginning of one, or a name [default: the only one with a branch]
+    /// An agent, a quest or a branch: an id, the beginning of one, or a name [default: if there is only one branch, that branch]
     #[arg(value_name = "AGENT|QUEST", allow_hyphen_values = true, value_parser = reference)]
     who: Option<String>,
 

@@ -72,8 +72,8 @@ enum QuestCommand {
     /// Follow a quest, one line per event
     ///
     /// Shows each question with the command that answers it, and keeps waiting. In a terminal, a line that you type answers the
-    /// oldest question. If there is no question, the line is a message to the working agent; a line `STEP: …` is a message to the
-    /// agent of that step. Ctrl-C ends the view, not the quest.
+    /// oldest question. If there is no question, the line is a message to the working agent. If several agents work, begin the
+    /// line with the step: `STEP: …`. Ctrl-C ends the view, not the quest.
     #[command(after_help = ENDS)]
     Watch {
         /// The quest: an id, or the beginning of one
@@ -119,7 +119,7 @@ enum QuestCommand {
         #[arg(long)]
         history: bool,
     },
-    /// Answer the oldest question of a quest, or the one with this number
+    /// Answer a question of a quest: the oldest, or the one that --question names
     Answer {
         /// The quest: an id, or the beginning of one
         quest: String,
@@ -172,7 +172,7 @@ struct New {
     #[arg(long)]
     run: bool,
 
-    /// How many steps run at the same time [default: the setting `quests.slots`, which is 3]
+    /// How many steps run at the same time, at most [default: the setting `quests.slots`, which is 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SLOTS)))]
     slots: Option<u32>,
 
@@ -200,7 +200,7 @@ struct New {
     #[arg(long, requires = "run")]
     no_trial: bool,
 
-    /// Ask me before the agents' plan is carried out
+    /// Ask you before the agents' plan is carried out
     #[arg(long)]
     approve_plan: bool,
 

@@ -33,8 +33,9 @@ pub struct PlayerFlags {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(STALL_SECONDS))]
     stall: Option<u64>,
 
-    /// What the agent may do without asking you: ask, edits, all or none; see docs/permissions.md [default: the setting
-    /// `permissions`, else edits in a worktree and ask elsewhere]
+    /// What happens when the agent needs permission. ask: you are asked. edits: file changes in its folder are allowed, and you
+    /// are asked about the rest. all: everything is allowed. none: everything is denied, and you are not asked. See
+    /// docs/permissions.md [default: the setting `permissions`, else edits in a worktree and ask elsewhere]
     #[arg(long, value_name = "POLICY", value_parser = ["ask", "edits", "all", "none"])]
     permissions: Option<String>,
 }

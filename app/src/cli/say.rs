@@ -17,7 +17,7 @@ use std::process::ExitCode;
 /// The message is in the agent's history at once. A running process receives it at its next tool call or at the end of its
 /// turn. Without --follow this command does not wait for the answer: `hatchery attach` shows it.
 ///
-/// Without an agent the message is for the lead of the seats. The lead and the agents in seats hear messages only while the
+/// Without an agent the message is for the lead of the seats. The lead and the agents in seats receive messages only while the
 /// seats have a session: `hatchery session start --lead`, `hatchery summon` and `hatchery wake` start one.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hatchery say [OPTIONS] [AGENT] <TEXT>", after_help = EXAMPLES)]

@@ -15,7 +15,8 @@ use std::process::ExitCode;
 /// Show the nine seats as a grid
 ///
 /// A seat is empty, hatching (its agent has not chosen a name yet), alive, sleeping (its process has ended; `hatchery wake` fills
-/// the seat again) or expired (its agent chose no name in time). The last line says what can be done.
+/// the seat again) or expired (its agent chose no name in time). The last line of the output names the
+/// commands that you can use now.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Also list each seat with its agent and when it was last alive

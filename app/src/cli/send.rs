@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 /// Send a mail to an agent or to yourself (`human`)
 ///
-/// A mail waits in the mailbox until it is read and starts no process. To give an agent a task, use `hatchery say`.
+/// A mail does not start a process. It waits in the mailbox until the recipient reads it. To give an agent a task, use
+/// `hatchery say`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The recipient: an agent's id, the beginning of one, a name, or `human`

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 
 /// Read and change the project's status, .fctry/state.json
 ///
-/// For agents and hooks. When the command ends, the change is in the file. Thousands of commands at once lose no change, and a
-/// reader never sees half a file. Fields that Hatchery does not know are kept. A running daemon makes the change; without a
+/// For agents and hooks. When the command ends, the change is in the file. No change is lost if many commands run at the same
+/// time, and a reader never sees an incomplete file. Fields that Hatchery does not know are kept. A running daemon makes the change; without a
 /// daemon the command changes the file itself.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -56,7 +56,7 @@ enum StateCommand {
         /// The item, as JSON; `-` reads it from standard input
         value: String,
     },
-    /// Clear the value at a path: it becomes null, which equals absent
+    /// Set the value at a path to null. Readers treat null as a missing value
     Clear {
         /// The path of the value
         path: String,
@@ -78,28 +78,30 @@ enum StateCommand {
         /// The other fields of the event, as a JSON object; `-` reads the object from standard input
         fields: Option<String>,
     },
-    /// Record a file that was written outside of a command; for a hook of Claude Code (reads the hook's JSON from standard input)
+    /// Record a file write that happened while no workflow command was active. A hook of Claude Code calls this, with its JSON on
+    /// standard input
     Untracked,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum CommandPart {
-    /// Set the current command, and clear what the steps of the last command recorded
+    /// Set the current workflow command, and clear what the steps of the previous one recorded
     Start {
-        /// The command, such as init, evolve, ref, review or execute
+        /// The workflow command, such as init, evolve, ref, review or execute
         name: String,
     },
-    /// Clear the current command
+    /// Clear the current workflow command
     Done,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum StepPart {
-    /// Begin a step; if another step must come first, ask what to do
+    /// Begin a step. If another step must come first, ask what to do
     Start {
         /// The step, such as state-owner-scan, interviewer, spec-writer or executor-build
         name: String,
-        /// What to do if another step must come first: run (1), skip (2) or abort (3)
+        /// If another step must come first: run (1) begins that step, skip (2) begins this step anyway, abort (3) ends the
+        /// current command
         #[arg(long, value_parser = choice)]
         choose: Option<MissingStepChoice>,
     },
@@ -110,7 +112,8 @@ enum StepPart {
         /// What the step's agent found, in a paragraph that other agents read
         #[arg(long)]
         summary: Option<String>,
-        /// What to do if the step has not begun and another step must come first: run (1), skip (2) or abort (3)
+        /// If the step has not begun and another step must come first: run (1) begins that step, skip (2) records this step
+        /// anyway, abort (3) ends the current command
         #[arg(long, value_parser = choice)]
         choose: Option<MissingStepChoice>,
     },

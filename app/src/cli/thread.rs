@@ -13,8 +13,8 @@ use std::process::ExitCode;
 
 /// Show what was said to an agent and what it said, over all its sessions
 ///
-/// Mail is part of it. Leaves out tools, reports about which agents are alive, and messages from Hatchery itself to agents of
-/// seats and quests.
+/// The thread includes mail. It does not include tool calls, reports about which agents are alive, or messages from Hatchery itself
+/// to agents of seats and quests.
 /// `hatchery history` shows everything since the last wake. Without an agent, shows the conversation with the lead of the seats.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery thread --seat 3")]

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 /// Allow this project's settings, prompts and log, which can make Hatchery run programs
 ///
 /// The file hatchery.toml can name programs, wards and a store. The files in .hatchery/prompts tell agents what to do. A folder
-/// .hatchery that came with a clone or a copy has a log of its own. Hatchery uses none of these before you have seen them here
-/// and agreed. Hatchery remembers the content that you agreed to, and asks again after a change.
+/// .hatchery that came with a clone or a copy has a log of its own. This command shows these files. Hatchery uses them only
+/// after you have agreed. Hatchery remembers the content that you agreed to, and asks again after a change.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Agree without being asked

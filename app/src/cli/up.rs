@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long)]
     replace: bool,
 
-    /// With --replace: kill a running daemon that does not react within two seconds, or has not ended after 30
+    /// With --replace: kill a running daemon that does not react within 2 seconds, or has not ended after 30 seconds
     #[arg(long, requires = "replace")]
     force: bool,
 }

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// Wait until the runs of these agents have ended
 ///
-/// An agent without a run counts as ended. Exits with 0 if all runs completed, with 1 if one ended otherwise or the time is up.
-/// To wait for mail, use `hatchery mail wait`.
+/// An agent without a run counts as ended. Exits with 0 if all runs completed. Exits with 1 if a run ended in another way, or if
+/// the time is up. To wait for mail, use `hatchery mail wait`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agents: ids, beginnings of ids, or names

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 /// Fill sleeping seats again, each with its soul and its last session
 ///
-/// The new process of a seat is told its soul, which is the text that the seat's first agent wrote about itself, and what was said in
-/// its last session. A seat without a soul is summoned again. This command starts a session if the seats have none.
+/// Each new agent receives two texts: the soul of the seat, in which the seat's first agent described itself, and a transcript of
+/// the seat's last session. A seat without a soul is summoned again. This command starts a session if the seats have none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: hatchery wake 0")]
 pub struct Args {

@@ -361,20 +361,20 @@ fn a_merged_quest_is_known_as_merged() {
         shop.wait_quest(&quest, "quest_completed");
         let branch = shop.branch(&quest);
         let shown = shop.grounds.run(&["quest", "show", &quest]).good();
-        assert!(shown.contains("takes it over"), "{shown}");
+        assert!(shown.contains("merges it into your branch"), "{shown}");
         let how: &[&str] = if squash { &["merge", "--squash"] } else { &["merge"] };
         shop.grounds.run(how).good();
         let subject = shop.git(&["log", "-1", "--format=%s"]);
         assert_eq!(subject, if squash { "Build a bridge" } else { "Merge quest: Build a bridge" });
         let shown = shop.grounds.run(&["quest", "show", &quest]).good();
-        assert!(shown.contains("the work is merged") && !shown.contains("takes it over"), "{shown}");
+        assert!(shown.contains("the work is merged") && !shown.contains("merges it into your branch"), "{shown}");
         // As people do after a merge, with the command that is shown. Then nothing is left to take over.
         let again = shop.grounds.run(&["merge", &branch]);
         assert!(again.stderr.contains(&format!("`git branch -D {branch}` removes it")), "{again:?}");
         let head = shop.git(&["rev-parse", &branch]);
         shop.git(&["branch", "-D", &branch]);
         let shown = shop.grounds.run(&["quest", "show", &quest]).good();
-        assert!(shown.contains("which was deleted") && !shown.contains("takes it over"), "{shown}");
+        assert!(shown.contains("which was deleted") && !shown.contains("merges it into your branch"), "{shown}");
         let refused = shop.grounds.run(&["merge", &branch]);
         assert!(refused.code == Some(1) && refused.stderr.contains("there is no branch"), "{refused:?}");
         shop.git(&["branch", &branch, &head]);

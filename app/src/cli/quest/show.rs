@@ -63,7 +63,7 @@ pub fn show(quest: &QuestDocument, merged: Merged, history: bool) -> Result<(), 
     if let Some(ward) = &quest.ward {
         print_line(&paint(DIM, format_args!("  the ward is `{}`", printable(&ward.command))))?;
     }
-    // Before that there is nothing to take over.
+    // Before the first step is complete there is nothing to merge.
     if let Some(branch) = quest.branch.as_ref().filter(|_| complete > 0 && !quest.has_work) {
         print_line(&paint(DIM, format_args!("  nothing was changed: the branch {branch} is empty")))?;
     }
@@ -71,7 +71,9 @@ pub fn show(quest: &QuestDocument, merged: Merged, history: bool) -> Result<(), 
         let slug = branch.trim_start_matches("hatchery/");
         let words = match merged {
             Merged::Yes => format!("  the work is merged: your branch has everything of {branch}"),
-            Merged::No => format!("  the work is on the branch {branch}: `hatchery merge {slug}` takes it over"),
+            Merged::No => {
+                format!("  the work is on the branch {branch}: `hatchery merge {slug}` merges it into your branch")
+            }
             Merged::BranchGone => format!("  the work was on the branch {branch}, which was deleted"),
         };
         print_line(&paint(DIM, words))?;

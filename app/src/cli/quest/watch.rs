@@ -176,7 +176,7 @@ fn say_where(quest: &QuestDocument) {
         say(format_args!("nothing was changed: the branch {branch} is empty"));
     } else {
         let slug = branch.trim_start_matches("hatchery/");
-        say(format_args!("the work is on the branch {branch}: `hatchery merge {slug}` takes it over"));
+        say(format_args!("the work is on the branch {branch}: `hatchery merge {slug}` merges it into your branch"));
     }
 }
 
