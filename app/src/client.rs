@@ -114,7 +114,7 @@ impl Client {
         }
     }
 
-    /// The daemon of a project that exists. Where there is none, a command that only reads makes none.
+    /// The daemon of a project that exists. For commands that must not create a project: they read, or name something that exists.
     pub async fn visit(project: &Project) -> Result<Self, Report> {
         match project.exists() {
             true => Self::reach(project).await,

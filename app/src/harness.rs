@@ -95,16 +95,16 @@ pub enum Login {
 #[derive(Debug)]
 pub struct AttemptStart<'a> {
     pub spec: &'a RunSpec,
-    pub folder: &'a RunFolder,
-    /// The folder that the process works in.
-    pub place: &'a Path,
+    pub run_folder: &'a RunFolder,
+    /// The folder in which the process works.
+    pub working_folder: &'a Path,
     /// Hatchery's own folder of the project.
     pub data: &'a Path,
     pub opening: &'a Opening,
     /// The id for a new session. Only for a harness that takes one.
     pub new_session: Option<&'a str>,
     pub tools: &'a ToolServer,
-    /// The part in a quest: QUEST/STEP/ROLE/NUMBER.
+    /// Which script the agent plays: `QUEST/STEP/ROLE/NUMBER` in a quest, `QUEST/STEP/fork/NUMBER` for a step fork, `seats/…` in a seat.
     pub part: Option<String>,
     /// The agent leads the seats with a team of its own.
     pub leads_team: bool,

@@ -60,13 +60,13 @@ impl HeldProcess {
 
     pub fn state(&self) -> io::Result<ProcessState> {
         // The order matters: a launcher takes the lock before it starts anything, and writes `exit.json` before it lets go.
-        let started = self.folder.started()?;
+        let started = self.folder.read_started()?;
         let is_held = self.folder.is_held()?;
-        Ok(match (self.folder.ended()?, started) {
+        Ok(match (self.folder.read_ended()?, started) {
             // Not the launcher's: it writes the file at its end. The process may write into this folder, too.
             (Some(_), started) if is_held => started.map_or(ProcessState::Launching, ProcessState::Running),
             // The whole life of the process may have passed since `process.json` was looked for.
-            (Some(ended), None) => ProcessState::Exited { started: self.folder.started()?, ended },
+            (Some(ended), None) => ProcessState::Exited { started: self.folder.read_started()?, ended },
             (Some(ended), started) => ProcessState::Exited { started, ended },
             (None, Some(started)) if is_held => ProcessState::Running(started),
             (None, Some(started)) => ProcessState::LauncherKilled(started),
@@ -75,16 +75,16 @@ impl HeldProcess {
         })
     }
 
-    /// Starts a launcher, unless a process was started or cancelled in this folder before. `describe` says what to launch, or
-    /// why that is not possible: this becomes the recorded end. Needs a runtime, which reaps the launcher when it ends.
-    pub fn launch(&self, describe: impl FnOnce() -> io::Result<Result<Launch, Ended>>) -> io::Result<()> {
+    /// Starts a launcher, unless a process was started or cancelled in this folder before. `prepare` says what to launch, or why
+    /// that is not possible: this becomes the recorded end. Needs a runtime, which reaps the launcher when it ends.
+    pub fn launch(&self, prepare: impl FnOnce() -> io::Result<Result<Launch, Ended>>) -> io::Result<()> {
         // A launcher takes this lock before it reads `launch.json`, so it never sees another description than its own process's.
         let Some(lock) = self.folder.lock()? else { return Ok(()) };
         if self.is_decided()? {
             return Ok(());
         }
         self.kill_unrecorded()?;
-        match describe()? {
+        match prepare()? {
             Ok(launch) => self.folder.write_launch(&launch)?,
             Err(ended) => return self.folder.write_ended(&ended),
         }
@@ -122,12 +122,12 @@ impl HeldProcess {
         self.send(&[LauncherRequest::Stop { grace_ms: millis(grace) }])
     }
 
-    /// Kills every process that carries the tag of this folder, and says how many there were. Only for folders without a
-    /// launcher, because a launcher reaps its processes itself.
+    /// Kills every process that is left of this folder, and returns how many there were. They are found by their control group, by their
+    /// process session and by the tag. Only for folders without a launcher, because a launcher reaps its processes itself.
     pub fn kill_leftovers(&self) -> usize {
-        let started = self.folder.started().ok().flatten();
-        // Nothing leaves its control group by chance. Where there is none: a process that has cleared its environment has lost the tag, but
-        // not the session that the launcher began.
+        let started = self.folder.read_started().ok().flatten();
+        // A process does not leave its control group by accident. Some machines have no control groups. There, a process that has cleared
+        // its environment has no tag any more, but it is still in the process session that the launcher began.
         let recorded = started.as_ref().and_then(|started| started.cgroup.as_deref());
         let grouped = Cgroup::find(self.folder.path(), recorded).map_or(0, |cgroup| {
             let killed = cgroup.kill();
@@ -163,7 +163,7 @@ impl HeldProcess {
 
     /// A launcher that was killed after it started the process and before it wrote `process.json` left the process behind.
     fn kill_unrecorded(&self) -> io::Result<()> {
-        if self.folder.launch()?.is_some() {
+        if self.folder.read_launch()?.is_some() {
             self.kill_leftovers();
         }
         Ok(())
@@ -171,7 +171,7 @@ impl HeldProcess {
 
     /// Whether a process was started here, or never will be.
     fn is_decided(&self) -> io::Result<bool> {
-        Ok(self.folder.started()?.is_some() || self.folder.ended()?.is_some())
+        Ok(self.folder.read_started()?.is_some() || self.folder.read_ended()?.is_some())
     }
 
     fn spawn_launcher(&self) -> io::Result<()> {

@@ -60,10 +60,10 @@ const MAX_WAKEUPS: usize = 4;
 /// Runs one attempt from its start to its end. An attempt that was started before is left alone.
 pub fn run(folder: &RunFolder) -> io::Result<()> {
     let Some(_lock) = folder.lock_patiently(LOCK_TIMEOUT)? else { return Ok(()) };
-    if folder.started()?.is_some() || folder.ended()?.is_some() {
+    if folder.read_started()?.is_some() || folder.read_ended()?.is_some() {
         return Ok(());
     }
-    let launch = folder.launch()?.ok_or_else(|| io::Error::other("there is no launch.json"))?;
+    let launch = folder.read_launch()?.ok_or_else(|| io::Error::other("there is no launch.json"))?;
     let ended = match claim_session(folder, &launch.kind) {
         Ok(session_lock) => match start(folder, &launch) {
             Ok(launched) => return hold(folder, launched, session_lock),

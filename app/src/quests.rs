@@ -28,9 +28,9 @@ pub struct QuestOptions {
     pub preset: Preset,
 }
 
-/// Whether the program that plays the agents is there. The daemon asks, because it starts the program: the PATH of the daemon counts, not the
-/// PATH of the user.
-pub fn playable(project: &Project, harness: &str, program: &Path) -> Result<(), Report> {
+/// Refuses a harness whose program is missing or too old. The daemon calls this, because the daemon starts the program: the PATH of the
+/// daemon counts, not the PATH of the user.
+pub fn check_program(project: &Project, harness: &str, program: &Path) -> Result<(), Report> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match find_program(program, project.root(), &path) {
         Some(found) => match too_old(harness, &found) {
@@ -76,7 +76,7 @@ pub fn quest_spec(
     spec: RunSpec,
     program: &Path,
 ) -> Result<Chartered, Report> {
-    playable(project, &spec.harness, program)?;
+    check_program(project, &spec.harness, program)?;
     let QuestOptions { request, slots, ward, ward_limit_ms, isolation, approve_plan, preset } = wish;
     let ward = ward_of(project, usual, ward, ward_limit_ms);
     let slug = |repository: &Repository| repository.free_slug(&request, id.as_bytes()).context("git is in trouble");

@@ -1,18 +1,18 @@
-//! The folder of one attempt: everything that the daemon, the launcher and the tools of a run tell each other. Each of
-//! them may be killed at any moment and the others go on, so no message between them is only in memory or in a pipe.
+//! The folder of one attempt, through which the daemon, the launcher and the tools of a run exchange messages. Each of them may be
+//! killed at any moment, and the others continue. So no message between them is only in memory or in a pipe.
 //!
 //! | File | Written by | Content |
 //! |---|---|---|
-//! | `launch.json` | daemon | what to start |
+//! | `launch.json` | daemon; then launcher, which removes the environment | what to start |
 //! | `inbox.jsonl` | daemon | requests to the launcher, in order ([`LauncherRequest`]) |
 //! | `wakeup` | daemon | a FIFO; a byte in it means that the inbox has grown |
-//! | `process.json` | launcher | the process is there |
+//! | `process.json` | launcher | the process has started |
 //! | `stdout.jsonl`, `stderr.log` | the process | its output |
 //! | `output.log` | launcher | the output of a ward, both streams in one |
-//! | `exit.json` | launcher | the process is gone, and everything that it started |
+//! | `exit.json` | launcher; daemon, if no process can be started | the process is gone, and everything that it started |
 //! | `token` | daemon | opens the API for this attempt's tools, and for nothing else |
 //! | `calls.jsonl` | tools | what the agent asked of Hatchery |
-//! | `lock` | launcher | held for as long as the launcher lives |
+//! | `lock` | launcher | held as long as the launcher lives; the daemon takes it for a moment when it starts or cancels a process |
 //! | `launcher.log` | launcher | its stderr |
 //! | other files | daemon | what the harness needs, for example `mcp.json` |
 //!
@@ -229,7 +229,7 @@ impl RunFolder {
     }
 
     /// What to start. Refuses a folder that a newer version has written.
-    pub fn launch(&self) -> io::Result<Option<Launch>> {
+    pub fn read_launch(&self) -> io::Result<Option<Launch>> {
         match self.format()? {
             Some(format) if format > FORMAT => Err(io::Error::other(format!(
                 "{} was written by a newer Hatchery (format {format}; this one knows {FORMAT})",
@@ -266,7 +266,7 @@ impl RunFolder {
         project::write_for_now(&self.path.join("launch.json"), &written, 0o600)
     }
 
-    pub fn started(&self) -> io::Result<Option<Started>> {
+    pub fn read_started(&self) -> io::Result<Option<Started>> {
         self.read("process.json")
     }
 
@@ -274,7 +274,7 @@ impl RunFolder {
         self.write("process.json", started)
     }
 
-    pub fn ended(&self) -> io::Result<Option<Ended>> {
+    pub fn read_ended(&self) -> io::Result<Option<Ended>> {
         self.read("exit.json")
     }
 
@@ -326,7 +326,7 @@ impl RunFolder {
     pub fn lock_patiently(&self, patience: Duration) -> io::Result<Option<File>> {
         let deadline = Instant::now() + patience;
         lock_unless(&self.path.join("lock"), || {
-            Ok(self.started()?.is_some() || self.ended()?.is_some() || Instant::now() >= deadline)
+            Ok(self.read_started()?.is_some() || self.read_ended()?.is_some() || Instant::now() >= deadline)
         })
     }
 
@@ -411,7 +411,7 @@ pub fn newer(project: &Project) -> io::Result<Option<(AttemptId, u32)>> {
         // A file that cannot be read is the supervisor's matter.
         let format = folder.format().ok().flatten().filter(|format| *format > FORMAT);
         if let Some(format) = format
-            && (folder.is_held()? || folder.ended().ok().flatten().is_none())
+            && (folder.is_held()? || folder.read_ended().ok().flatten().is_none())
         {
             return Ok(Some((of, format)));
         }
@@ -451,8 +451,8 @@ fn runs(project: &Project) -> PathBuf {
     project.data().join("runs")
 }
 
-/// The lock, unless another process holds it. [`RunFolder::is_held`] holds it for a moment too, but as a shared lock: that
-/// tells a look from a holder, and a look is waited out.
+/// The lock, unless another process holds it. [`RunFolder::is_held`] also takes the lock for a moment, but as a shared lock. So a
+/// shared lock is only a look, and this function waits until it is released.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     lock_unless(path, || Ok(true))
 }

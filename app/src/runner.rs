@@ -2,8 +2,8 @@
 //! needs no memory: after a restart the plan still says what is missing.
 
 pub mod agent_worktrees;
-mod briefing;
 mod chores;
+mod delivery_text;
 mod foreign;
 mod launch;
 mod retention;
@@ -184,8 +184,8 @@ impl Supervisors {
         self.admit(new)
     }
 
-    /// Gives supervisors to those that have a process or are to have none, and then to the others in the order of their requests,
-    /// as long as there is a place for them. An attempt that was begun by an earlier daemon counts as having a process.
+    /// Gives supervisors to attempts: to running or stopping attempts first, then to the others in the order of their requests, as long as
+    /// there are places. An attempt that an earlier daemon began counts as running.
     fn admit(&mut self, new: Vec<(AttemptId, DesiredRun)>) -> Vec<AttemptId> {
         let world = self.context.handle.view();
         let has_process = |of: &AttemptId, wanted: &DesiredRun| {

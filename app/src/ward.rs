@@ -223,7 +223,7 @@ impl Ward {
                     }
                     ward.start(&job)?;
                 }
-                let started = ward.folder().started()?.filter(|_| looks_for_launcher);
+                let started = ward.folder().read_started()?.filter(|_| looks_for_launcher);
                 Ok((status, started.map(|started| ward.process.confirmed(started))))
             });
             let (status, started) = status.await?;

@@ -129,13 +129,13 @@ pub enum PendingForkState {
 /// What an agent can be. Nothing is deleted: an end is a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Lifecycle {
-    /// Made, but has not spoken yet.
+    /// It was created and has not been heard from yet.
     Hatching { until: Timestamp, session: Option<SessionId> },
     /// Takes part, perhaps in a session.
     Alive { session: Option<SessionId> },
-    /// Its session ended; it can be woken.
+    /// It rests until it is woken.
     Sleeping,
-    /// An egg that never hatched.
+    /// It was not heard from in time.
     Expired { at: Timestamp },
     /// Killed, for good.
     Dead { at: Timestamp },
@@ -202,7 +202,7 @@ pub(crate) fn found(world: &World, agent: AgentId, name: Option<&str>) -> Result
     }
 }
 
-/// The only way to make another agent. Costs the same however long the history is: the child points at it.
+/// Makes an agent that inherits a history. The cost does not depend on the length of the history, because the child only refers to it.
 pub(crate) fn fork(
     world: &World,
     parent: AgentId,
@@ -245,7 +245,7 @@ pub(crate) fn fork(
     }
 }
 
-/// The events of a birth. A fork that works for a step begins when there is a slot.
+/// The events of a fork's birth. A fork that works for a step of a quest starts to work when there is a slot.
 pub(crate) fn born_from(
     world: &World,
     parent: AgentId,
@@ -259,7 +259,7 @@ pub(crate) fn born_from(
     }
 }
 
-/// The events of a birth.
+/// The events of a birth: the agent, its budget, its first message, and the request to run it.
 pub(crate) fn born(parent: AgentId, origin: Origin, birth: &Birth, now: Timestamp) -> Vec<Event> {
     let prompt = birth.prompt.clone().map(|prompt| crate::history::said(birth.agent, MessageKind::User, prompt));
     let run = birth.run.as_ref().map(|spec| Event::Agent {

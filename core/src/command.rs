@@ -24,7 +24,7 @@ pub enum Command {
         label: Option<String>,
         idle_ms: Option<u64>,
     },
-    /// Asks for the end: recorded first, brought about by the shell afterwards.
+    /// Asks for the end of a session. The request is recorded first; then the runner carries it out.
     EndSession {
         session: SessionId,
         reason: EndReason,
@@ -104,11 +104,11 @@ pub enum Command {
         text: String,
         spec: Option<RunSpec>,
     },
-    /// The shell has no room for a process of an attempt yet.
+    /// The runner has no place for a process of an attempt yet.
     ReportWaiting {
         of: AttemptId,
     },
-    /// The shell has a process for an attempt.
+    /// The runner has a process for an attempt.
     ReportSpawn {
         of: AttemptId,
         process: Process,
@@ -161,7 +161,7 @@ pub enum Command {
     InterruptRun {
         agent: AgentId,
     },
-    /// Asks for the end of a run: recorded first, brought about by the shell afterwards.
+    /// Asks for the end of a run. The request is recorded first; then the runner carries it out.
     StopRun {
         agent: AgentId,
     },

@@ -1,4 +1,4 @@
-//! Identities: 128 random bits, written as 22 characters of base64url. The bits are drawn by the shell, never here.
+//! Identities: 128 random bits, written as 22 characters of base64url. The caller creates the bits, because the core has no randomness.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

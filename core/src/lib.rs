@@ -25,7 +25,7 @@
 //! | [`why`] | what an agent does at the moment, and how that is known |
 //! | [`world`] | everything that is true now, folded from the log |
 //! | [`step`](mod@step) | deciding, applying, settling |
-//! | [`plan`](mod@plan) | what the shell should bring about |
+//! | [`plan`](mod@plan) | what the runner has to carry out |
 //! | [`output`] | what a child says, in one form for all harnesses |
 //! | [`stream_json`] | the form in which the Claude CLI says it |
 //! | [`codex`], [`acp`] | the forms in which codex and agents behind ACP say it |

@@ -13,6 +13,7 @@
 //! follows from the events of the steps that it depends on (`world/quests/order.rs`). `step.rs` has what a step is.
 
 mod chore;
+mod deadline;
 mod follow;
 mod human;
 mod life;
@@ -22,6 +23,7 @@ mod quest_spec;
 mod reference;
 mod signal;
 mod slot;
+mod station;
 mod step;
 mod step_context;
 mod step_fork;
@@ -36,8 +38,9 @@ use std::sync::Arc;
 
 pub use chore::MAX_FINDINGS;
 pub(crate) use chore::{merged, warded};
+pub(crate) use deadline::due;
 pub(crate) use follow::follow;
-pub(crate) use human::{answered, due, out_of_money, queue_parked, retry};
+pub(crate) use human::{answered, out_of_money, queue_parked, retry};
 pub(crate) use life::{abandon, create, going, pause, resume, set_budget};
 pub use note::{Note, NoteKind};
 pub use plan::{MAX_STEPS, MAX_TEXT_BYTES, Observable, QuestContext, Requirements, StepId, StepPlan, WorkPlan};

@@ -183,7 +183,7 @@ pub enum Refusal {
     Status(Box<StatusRefusal>),
     #[error("{MAX_STEP_FORKS} forks of quest {quest} already work or wait for a slot")]
     TooManyStepForks { quest: QuestId },
-    /// For the shell, which answers with the events of the first time.
+    /// For the interfaces (HTTP, tools), which answer with the events of the first time.
     #[error("request {id} was carried out already (event {at})")]
     RequestTaken { id: RequestId, at: EventId, led_to: u64 },
     #[error("the id {id} belongs to another request, which was carried out (event {at})")]

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use attempt::{Attempt, AttemptId, BudgetState, Readiness};
-pub use choice::{EarlierWork, RunFacts, RunOptions, RunPurpose, UsualRun, choose_spec};
+pub use choice::{EarlierWork, RunFacts, RunOptions, RunPurpose, UsualRun, choose_spec, last_spec};
 pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
 pub use desired::{DesiredRun, DesiredState};
 pub(crate) use ending::{exited, unreachable};
@@ -89,7 +89,7 @@ pub enum RunState {
     Running {
         process: Process,
     },
-    /// Its end is decided and recorded, and the shell has not ended the process yet.
+    /// Its end is decided and recorded, and the runner has not ended the process yet.
     Stopping {
         why: StopWhy,
         process: Option<Process>,

@@ -43,7 +43,7 @@ pub struct Session {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionState {
     Open,
-    /// The end is decided and recorded; the shell has yet to bring it about.
+    /// The end is decided and recorded; the runner has not carried it out yet.
     Ending {
         reason: EndReason,
         since: Timestamp,

@@ -173,7 +173,7 @@ fn late_birth(world: &World, parent: AgentId, birth: &Birth, origin: Origin, now
             let asleep = Event::Agent { agent: birth.agent, what: AgentEvent::Slept };
             agent::born(parent, origin, &outside, now).into_iter().chain([asleep]).collect()
         }
-        // A fork of a step that has too many is born all the same, because it was promised, and sleeps.
+        // The step has too many forks. This one was promised to its parent, so it is created, but it sleeps.
         _ => agent::born_from(world, parent, origin, birth, now).unwrap_or_else(|_| {
             let asleep = Event::Agent { agent: birth.agent, what: AgentEvent::Slept };
             let idle = Birth { run: None, ..birth.clone() };

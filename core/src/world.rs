@@ -53,7 +53,7 @@ pub struct World {
     runs: OrdMap<AgentId, Arc<Run>>,
     /// Messages that a process heard only after its turn had been interrupted, with the mark of the interrupt that they follow.
     late_messages: OrdMap<EventId, EventId>,
-    /// What such agents keep between their runs.
+    /// What agents that were ever run keep between their runs.
     conversations: OrdMap<AgentId, Arc<Conversation>>,
     /// The agent that each harness session belongs or belonged to, so that no session gets a second agent.
     harness_sessions: OrdMap<Arc<str>, AgentId>,

@@ -197,7 +197,7 @@ fn initialize() -> String {
 /// request before all of it is said, so one more request shows the end. ACP leaves methods that begin with `_` to others, and an agent
 /// that does not know one says so.
 fn first_lines(start: &AttemptStart<'_>) -> (Vec<String>, Vec<String>) {
-    let mut params = json!({ "cwd": start.place, "mcpServers": [tools(start)] });
+    let mut params = json!({ "cwd": start.working_folder, "mcpServers": [tools(start)] });
     let mut awaited = vec![AcpRequestId::Initialize.to_string()];
     let mut after = None;
     let (id, method) = match start.opening {
@@ -226,7 +226,7 @@ fn first_lines(start: &AttemptStart<'_>) -> (Vec<String>, Vec<String>) {
 fn tools(start: &AttemptStart<'_>) -> Value {
     let ToolServer { name, command, args } = start.tools;
     // Some agents give a server an environment of its own; with the tag it is found when everything else is gone.
-    let env = json!([{ "name": ATTEMPT_TAG, "value": start.folder.tag() }]);
+    let env = json!([{ "name": ATTEMPT_TAG, "value": start.run_folder.tag() }]);
     json!({ "name": name, "command": command, "args": args, "env": env })
 }
 

@@ -202,14 +202,14 @@ pub(super) fn files(start: &AttemptStart<'_>) -> Vec<(&'static str, Vec<u8>)> {
     vec![(MCP_CONFIG, json!({ "mcpServers": { *name: server } }).to_string().into_bytes())]
 }
 
-/// The arguments of a conversation. Variadic options get exactly one value, so that they do not swallow what follows.
+/// The arguments of a process that takes messages. Variadic options get exactly one value, so that they do not swallow what follows.
 pub(super) fn conversation(start: &AttemptStart<'_>) -> Vec<String> {
     let mut args: Vec<String> = ["-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json"]
         .into_iter()
         .chain(["--include-partial-messages", "--replay-user-messages", "--permission-prompt-tool", "stdio"])
         .map(Into::into)
         .collect();
-    args.extend(["--mcp-config".into(), start.folder.path().join(MCP_CONFIG).display().to_string()]);
+    args.extend(["--mcp-config".into(), start.run_folder.path().join(MCP_CONFIG).display().to_string()]);
     args.push(format!("--allowedTools=mcp__{}", start.tools.name));
     args.extend(start.spec.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
     match start.opening {

@@ -208,7 +208,7 @@ fn first_lines(start: &AttemptStart<'_>) -> Vec<String> {
         json!({ "method": "initialized" }).to_string(),
     ];
     let mut params = json!({
-        "cwd": start.place,
+        "cwd": start.working_folder,
         "approvalPolicy": "on-request",
         "sandbox": sandbox::mode(start.spec.policy()),
         "config": { "mcp_servers": { start.tools.name: tools(start) } },
@@ -252,7 +252,7 @@ fn tools(start: &AttemptStart<'_>) -> Value {
         "command": command,
         "args": args,
         // Codex gives a server an environment of its own; with the tag it is found when everything else is gone.
-        "env": { ATTEMPT_TAG: start.folder.tag() },
+        "env": { ATTEMPT_TAG: start.run_folder.tag() },
         "required": true,
         "default_tools_approval_mode": "approve",
         "omit_tools_from": ["deferred", "code_mode"],

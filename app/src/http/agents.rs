@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use hatchery_core::agent::{self, Agent, Birth};
 use hatchery_core::event::{AgentEvent, QuestionEvent, RunEvent};
 use hatchery_core::roles::titled;
-use hatchery_core::run::{Run, RunOptions};
+use hatchery_core::run::{Run, RunOptions, last_spec};
 use hatchery_core::{AgentId, Command, Event, EventId, Record, SessionId, World};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -229,7 +229,7 @@ pub async fn list(State(api): State<Api>, query: Query<AgentQuery>) -> Result<Js
     Ok(Json(AgentList { head: world.head(), agents }))
 }
 
-/// Adds what agents said or called last: of those at work, and of those at rest that spoke last.
+/// Adds the last text or tool call of agents: of those that work, and of those at rest that were active last.
 pub(super) async fn add_doing(api: &Api, world: &World, mut agents: Vec<&mut AgentView>) -> Result<(), ApiError> {
     agents.retain(|agent| agent.last_message.is_some());
     agents.sort_by_key(|agent| Reverse(agent.last_message));
@@ -267,9 +267,9 @@ pub async fn show(State(api): State<Api>, reference: PathParts<String>) -> Resul
     Ok(Json(AgentDetail { head: world.head(), agent }))
 }
 
-/// The id of an agent that is to be made, drawn by the caller or here. Asked before anything else: what may be wrong when a
-/// request is repeated says nothing of the first time.
-pub(super) fn drawn(world: &World, id: Option<AgentId>) -> Result<AgentId, hatchery_core::Refusal> {
+/// The id of a new agent: the caller's choice, or a random id. To be called first. A repeated request must be refused with `agent_exists`,
+/// although other things may have become wrong since the first request.
+pub(super) fn new_agent_id(world: &World, id: Option<AgentId>) -> Result<AgentId, hatchery_core::Refusal> {
     match id {
         Some(id) if world.is_taken(id) => Err(hatchery_core::Refusal::AgentExists(id)),
         Some(id) => Ok(id),
@@ -283,7 +283,7 @@ pub(super) fn drawn(world: &World, id: Option<AgentId>) -> Result<AgentId, hatch
 pub async fn fork(State(api): State<Api>, body: JsonBody<Fork>) -> Result<(StatusCode, Accepted), ApiError> {
     let Fork { id, parent, at, prompt, name, provider, run, model, any_name, session, hatch_ms } = body.0;
     let world = api.handle.view();
-    let agent = drawn(&world, id)?;
+    let agent = new_agent_id(&world, id)?;
     if !any_name {
         agent::check_given_name(&world, name.as_deref(), None)?;
     }
@@ -295,7 +295,7 @@ pub async fn fork(State(api): State<Api>, body: JsonBody<Fork>) -> Result<(Statu
     if let Some(message) = at {
         super::history::check_message(&api, parent, message).await?;
     }
-    let last = super::runs::last_spec(&world, parent);
+    let last = last_spec(&world, parent);
     let run = match run.unwrap_or(prompt.is_some() && last.is_some()) {
         true if prompt.is_none() => {
             return Err(ApiError::bad(
@@ -307,7 +307,7 @@ pub async fn fork(State(api): State<Api>, body: JsonBody<Fork>) -> Result<(Statu
         true => {
             let spec =
                 api.defaults.spec_of_run(last, None, RunOptions { model: model.clone(), ..RunOptions::default() })?;
-            super::runs::playable(&api, &spec.harness).await?;
+            super::runs::check_program(&api, &spec.harness).await?;
             Some(Box::new(spec))
         }
         false => None,

@@ -269,7 +269,7 @@ pub async fn resume(State(api): State<Api>, reference: PathParts<String>) -> Res
 
 /// Continues a paused quest.
 pub(super) async fn go_on(api: &Api, quest: QuestId) -> Result<Accepted, ApiError> {
-    playable(api, quest).await?;
+    check_programs(api, quest).await?;
     tell(api, quest, Command::ResumeQuest { quest }).await
 }
 
@@ -319,7 +319,7 @@ pub async fn retry(
     let (reference, step) = of.0;
     let quest = find(&api, &reference)?;
     let step: StepId = step.parse()?;
-    playable(&api, quest).await?;
+    check_programs(&api, quest).await?;
     tell(&api, quest, Command::RetryStep { quest, step, fresh: query.0.fresh }).await
 }
 
@@ -385,17 +385,17 @@ fn players(api: &Api, quest_spec: &QuestSpec) -> Result<(), ApiError> {
             let message = format!("the role {} has the harness `{harness}`, which does not exist", role.name);
             return Err(ApiError::bad("no_such_harness", message, format!("choose one of: {known}")));
         };
-        quests::playable(&api.defaults.project, harness.name(), harness.program()).map_err(unusable)?;
+        quests::check_program(&api.defaults.project, harness.name(), harness.program()).map_err(unusable)?;
     }
     Ok(())
 }
 
 /// Whether the agents of a quest can be started, if they are to be started here.
-async fn playable(api: &Api, quest: QuestId) -> Result<(), ApiError> {
+async fn check_programs(api: &Api, quest: QuestId) -> Result<(), ApiError> {
     let world = api.handle.view();
     match world.quest_spec(quest) {
         Some(quest_spec) if quest_spec.spec.host == api.defaults.host => {
-            super::runs::playable(api, &quest_spec.spec.harness).await?;
+            super::runs::check_program(api, &quest_spec.spec.harness).await?;
             api.defaults.refuse_to_root(quest_spec)?;
             players(api, quest_spec)
         }

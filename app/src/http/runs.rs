@@ -1,6 +1,6 @@
 //! Runs over HTTP: agents at work in processes.
 
-use super::agents::{drawn, find, tell};
+use super::agents::{find, new_agent_id, tell};
 use super::error::{ApiError, ErrorBody, ErrorDetail, JsonBody, PathParts, Query};
 use super::once::{CallerId, Once};
 use super::quests::amount;
@@ -19,7 +19,7 @@ use hatchery_core::event::Refused;
 use hatchery_core::outcome::Cause;
 use hatchery_core::permission::PermissionPolicy;
 use hatchery_core::quest::StepId;
-use hatchery_core::run::{AttemptId, PastRun, Run, RunOptions, RunSpec, RunState};
+use hatchery_core::run::{AttemptId, PastRun, Run, RunOptions, RunSpec, RunState, last_spec};
 use hatchery_core::seat;
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
@@ -207,7 +207,7 @@ pub async fn start(State(api): State<Api>, body: JsonBody<StartRun>) -> Result<(
     let StartRun { id, prompt, parent, name, worktree, budget, mut with } = body.0;
     let budget = budget.map(|text| amount(&text)).transpose()?;
     let world = api.handle.view();
-    let agent = drawn(&world, id)?;
+    let agent = new_agent_id(&world, id)?;
     hatchery_core::agent::check_given_name(&world, name.as_deref(), None)?;
     let root = world.root().ok_or_else(|| Refusal::NobodyCalled("agent 0".into()));
     let parent = match parent {
@@ -230,7 +230,7 @@ pub async fn start(State(api): State<Api>, body: JsonBody<StartRun>) -> Result<(
         warnings.push(ALL_UNASKED.to_owned());
     }
     let warning = Some(warnings.join(" ")).filter(|words| !words.is_empty());
-    playable(&api, &spec.harness).await?;
+    check_program(&api, &spec.harness).await?;
     let (provider, model) = (Some(spec.harness.clone()), spec.model.clone());
     let birth =
         Birth { name, provider, model, prompt: Some(prompt), run: Some(Box::new(spec)), budget, ..Birth::of(agent) };
@@ -241,24 +241,13 @@ pub async fn start(State(api): State<Api>, body: JsonBody<StartRun>) -> Result<(
 /// The warning about an agent that asks for nothing.
 const ALL_UNASKED: &str = "with the permissions `all`, the agent may run any command on this machine, unasked";
 
-/// Whether the program of a harness is there and new enough. Asked before anything is recorded.
-pub(super) async fn playable(api: &Api, harness: &str) -> Result<(), ApiError> {
+/// Refuses a harness whose program is missing or too old, before anything is recorded.
+pub(super) async fn check_program(api: &Api, harness: &str) -> Result<(), ApiError> {
     let Some(harness) = api.defaults.harnesses.named(harness) else { return Ok(()) };
     let project = api.defaults.project.clone();
-    let looked = tokio::task::spawn_blocking(move || quests::playable(&project, harness.name(), harness.program()));
+    let looked =
+        tokio::task::spawn_blocking(move || quests::check_program(&project, harness.name(), harness.program()));
     looked.await.map_err(Report::failed).flatten().map_err(super::quests::unusable)
-}
-
-/// How an agent was run the last time; else how the agent was run from which it was forked.
-pub(super) fn last_spec(world: &World, agent: AgentId) -> Option<&RunSpec> {
-    let mut of = agent;
-    // As many steps as there are ancestors, which are a tree.
-    loop {
-        if let Some(run) = world.run(of) {
-            return Some(&run.spec);
-        }
-        of = world.agent(of)?.origin?.agent;
-    }
 }
 
 /// The folder of an agent with a worktree of its own, and a warning about what it does not see there.
@@ -299,7 +288,7 @@ pub async fn say(
             None
         }
         None => {
-            playable(&api, &spec.harness).await?;
+            check_program(&api, &spec.harness).await?;
             (spec.permissions == Some(PermissionPolicy::All)).then_some(ALL_UNASKED)
         }
     };

@@ -219,7 +219,7 @@ pub async fn start(
     }
     let SessionStart { id: _, previous_transcript, artifact_catalog, demo_mode, with } = body.0;
     let mut lead = lead_order(&api, with)?;
-    super::runs::playable(&api, &lead.spec.harness).await?;
+    super::runs::check_program(&api, &lead.spec.harness).await?;
     let previous_transcript = previous_transcript.and_then(PreviousTranscript::text);
     let artifact_catalog = artifact_catalog.and_then(Catalog::text);
     for (tag, text) in [("previous-transcript", &previous_transcript), ("artifact-catalog", &artifact_catalog)] {
@@ -337,7 +337,7 @@ async fn fill_first(api: &Api, once: &Once, asked: FillSeats) -> Result<Vec<Reco
     if !wanted.iter().any(|position| is_free(api.handle.view().seats(), position)) {
         return Err(Refusal::Seat(SeatRefusal::NothingToSummon).into());
     }
-    super::runs::playable(api, &spec.harness).await?;
+    super::runs::check_program(api, &spec.harness).await?;
     ensure_session(api, &spec).await?;
     let egg = |position: &Position| EggOrder {
         position: *position,
@@ -390,7 +390,7 @@ pub(super) async fn fill_again(
     }
     let (birth, wake) = (read_prompt(api, Prompt::Birth)?, read_prompt(api, Prompt::Wake)?);
     let spec = fill_spec(api, with, last_harness(&world, &asleep))?;
-    super::runs::playable(api, &spec.harness).await?;
+    super::runs::check_program(api, &spec.harness).await?;
     let settings = &api.defaults.seats;
     let mail = mail_of(api, asleep.iter().filter_map(|(position, _)| seats::last_occupant(&world, *position))).await?;
     let mut rising = Vec::new();

@@ -42,8 +42,8 @@ pub async fn create_worktree(context: &Arc<RunnerContext>, world: &World, agent:
     made.await.map_err(|error| error.to_string())?
 }
 
-/// What to launch for an attempt, or why that is not possible. Also writes the files that the process needs.
-pub fn describe(
+/// Writes the files that the process of an attempt needs, and returns what to launch, or why that is not possible.
+pub fn prepare_launch(
     context: &RunnerContext,
     world: &World,
     of: AttemptId,
@@ -81,8 +81,8 @@ pub fn describe(
     let data = context.project.data();
     let start = AttemptStart {
         spec,
-        folder,
-        place: &place,
+        run_folder: folder,
+        working_folder: &place,
         data: &data,
         opening: &opening,
         new_session: new_session.as_deref(),
@@ -106,7 +106,7 @@ pub fn describe(
 
 /// Removes what the process of an attempt has left in its folder, unless another agent works there with the same harness.
 pub fn tidy(world: &World, agent: AgentId, harness: &dyn Harness, folder: &RunFolder) -> io::Result<()> {
-    let Some(Launch { folder: place, .. }) = folder.launch()? else { return Ok(()) };
+    let Some(Launch { folder: place, .. }) = folder.read_launch()? else { return Ok(()) };
     let Some(spec) = world.run(agent).map(|run| &run.spec) else { return Ok(()) };
     let works_there =
         |run: &run::Run| run.is_open() && run.spec.folder == spec.folder && run.spec.harness == spec.harness;
@@ -152,7 +152,7 @@ fn part_in_seat(world: &World, agent: AgentId) -> Option<String> {
     Some(format!("seats/seat-{position}/{role}/{run}"))
 }
 
-/// The part of an agent in its quest: QUEST/STEP/ROLE/NUMBER.
+/// Which script a scripted agent plays: `QUEST/STEP/ROLE/NUMBER` in a quest, `QUEST/STEP/fork/NUMBER` for a step fork, `seats/…` in a seat.
 fn part(world: &World, agent: AgentId) -> Option<String> {
     if let Some(part) = part_in_seat(world, agent) {
         return Some(part);

@@ -3,7 +3,7 @@
 
 mod outgoing;
 
-use super::briefing::{self, BriefingError};
+use super::delivery_text::{DeliveryTextError, delivery_text};
 use super::spool_reader::{LinesRead, SpoolReader};
 use super::{RETRY_PAUSE, RunnerContext, launch};
 use crate::blocking::blocking;
@@ -48,7 +48,7 @@ enum SuperviseError {
     #[error(transparent)]
     Folder(#[from] io::Error),
     #[error(transparent)]
-    Briefing(#[from] BriefingError),
+    Briefing(#[from] DeliveryTextError),
     #[error(transparent)]
     Call(CallError),
     #[error(transparent)]
@@ -305,7 +305,7 @@ impl Supervisor {
                 false => Ok(false),
             },
             DesiredState::Running { .. } if self.launched.is_some_and(|at| at.elapsed() < LAUNCH_TIMEOUT) => Ok(false),
-            // What it started kills the launcher, or deletes its files, before these say that there is a process.
+            // The process kills its launcher before `process.json` is written, or deletes the file.
             DesiredState::Running { .. } if self.launches == MAX_LAUNCHES => {
                 self.kill_leftovers().await?;
                 let why = format!("its launcher was gone {MAX_LAUNCHES} times before it had recorded the process");
@@ -317,7 +317,7 @@ impl Supervisor {
                 let launched = blocking(move || {
                     process.launch(|| match problem {
                         Some(problem) => Ok(Err(Ended::without_process(Exit::NotStarted, problem))),
-                        None => launch::describe(&context, &world, of, process.folder()),
+                        None => launch::prepare_launch(&context, &world, of, process.folder()),
                     })
                 });
                 launched.await?;
@@ -354,7 +354,7 @@ impl Supervisor {
 
     async fn launch_kind(&self) -> io::Result<Option<LaunchKind>> {
         let folder = self.process.folder().clone();
-        blocking(move || Ok(folder.launch()?.map(|launch| launch.kind))).await
+        blocking(move || Ok(folder.read_launch()?.map(|launch| launch.kind))).await
     }
 
     /// The session of this process, once the process is ready.
@@ -374,8 +374,8 @@ impl Supervisor {
             waiting.find(|delivery| delivery.what != DeliveryKind::Interrupt)
         };
         let Some(first) = first else { return Ok(None) };
-        let text = briefing::words(handle, self.of.agent, first, false).await?;
-        Ok(Some(WaitingMessage { id: wire_name(first.id), text }))
+        let text = delivery_text(handle, self.of.agent, first, false).await?;
+        Ok(text.map(|text| WaitingMessage { id: wire_name(first.id), text }))
     }
 
     async fn take_calls(&mut self, written: u64) -> Result<(), SuperviseError> {
@@ -401,7 +401,7 @@ impl Supervisor {
                 };
                 let model = handle.view().run(self.of.agent).and_then(|run| run.spec.model.clone());
                 blocking(move || {
-                    let place = folder.launch()?.map(|launch| launch.folder).unwrap_or_default();
+                    let place = folder.read_launch()?.map(|launch| launch.folder).unwrap_or_default();
                     let (session, model) = (session.as_deref(), model.as_deref());
                     let reader = harness.reader(ReaderStart { place: &place, session, model, waiting });
                     SpoolReader::open(&folder.stdout(), position, reader)

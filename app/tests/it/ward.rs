@@ -54,7 +54,7 @@ impl Post {
     }
 
     fn started(&self) -> Started {
-        wait_until("the start", || self.folder().started().unwrap())
+        wait_until("the start", || self.folder().read_started().unwrap())
     }
 
     fn folder(&self) -> RunFolder {
@@ -134,7 +134,7 @@ fn a_launcher_waits_for_a_lock_that_is_about_to_be_released() {
     };
     wait_until("the launcher", || is_at_the_lock(&mut launcher));
     drop(copy);
-    wait_until("the end", || folder.ended().unwrap());
+    wait_until("the end", || folder.read_ended().unwrap());
     assert_eq!(post.ward.output().unwrap(), "done\n");
     assert!(launcher.wait().unwrap().success());
 }

@@ -45,7 +45,7 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// The agent's session ended. Its history is kept.
+    /// The agent rests until it is woken. Its history is kept.
     #[serde(rename = "agent_slept")]
     Slept,
     #[serde(rename = "agent_woken")]

@@ -33,7 +33,7 @@ pub(crate) fn warded(
         NextAction::Begin { role: at.quest_spec.table.mender.clone(), brief }
     };
     let then = match &verdict {
-        Verdict::Green => at.arrive(StepProgress { station: progress.station + 1, mendings: 0, ..progress }),
+        Verdict::Green => at.go_to_station(StepProgress { station: progress.station + 1, mendings: 0, ..progress }),
         Verdict::Red { findings } if progress.mendings < MAX_MENDINGS => {
             vec![at.queued(StepProgress { mendings: progress.mendings + 1, ..progress }, mend(findings))]
         }

@@ -1,5 +1,5 @@
-//! An agent's run is over: what becomes of its step, by what it signalled, or by how it ended without. Nothing here looks further than
-//! the events that come next: the next thing follows when those are true.
+//! An agent's run is over: what becomes of its step. This depends on the agent's signal or, without a signal, on how the run ended. Each call
+//! decides one round of events; `settle` applies them and calls again.
 
 use super::human::told;
 use super::{Brief, Caller, NextAction, Signal, SlotWork, StepContext, StepProgress, StepState, step_fork, words};
@@ -59,11 +59,13 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
         // Its context is full. A fresh agent continues from the folder.
         Cause::PromptTooLong if progress.continuations < MAX_CONTINUATIONS => {
             let progress = StepProgress { continuations: progress.continuations + 1, ..progress };
-            vec![at.queued(progress, NextAction::Begin { role: role.to_owned(), brief: words::lost_hand(None) })]
+            vec![
+                at.queued(progress, NextAction::Begin { role: role.to_owned(), brief: words::replacement_brief(None) }),
+            ]
         }
         // The same conversation would end in the same way: another try begins with a fresh agent.
         Cause::PromptTooLong | Cause::Refused | Cause::OutputTooLong => {
-            let fresh = NextAction::Begin { role: role.to_owned(), brief: words::lost_hand(None) };
+            let fresh = NextAction::Begin { role: role.to_owned(), brief: words::replacement_brief(None) };
             at.failed(format!("the {who} ended without a signal ({cause}): {ending}"), fresh)
         }
         Cause::Crashed | Cause::LostWithMachine | Cause::Completed => {
@@ -180,11 +182,11 @@ fn proceed(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     let progress = StepProgress { callers, ..progress };
     if replanned {
         // Its plan may be another now.
-        return at.arrive(StepProgress { station: 0, mendings: 0, ..progress });
+        return at.go_to_station(StepProgress { station: 0, mendings: 0, ..progress });
     }
     // A mending is followed by the ward that asked for it; everything else by the next station.
     let mended = progress.mendings > 0 && at.is_ward(progress.station);
-    at.arrive(StepProgress { station: progress.station + u32::from(!mended), ..progress })
+    at.go_to_station(StepProgress { station: progress.station + u32::from(!mended), ..progress })
 }
 
 /// An agent that has done its work sleeps until it is needed.

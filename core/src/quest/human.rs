@@ -1,4 +1,4 @@
-//! A person has a say: an answer about a step, another try, more money. And the time of what waits without one.
+//! What the user decides about steps: an answer, another try, more money.
 
 use super::chore::reconciling;
 use super::follow::consented;
@@ -6,7 +6,7 @@ use super::{Brief, NextAction, Quest, StepContext, StepId, StepProgress, StepSta
 use crate::ask::StepTrouble;
 use crate::event::StepEvent;
 use crate::roles::Phase;
-use crate::run::{self, Run, StopWhy};
+use crate::run::Run;
 use crate::{AgentId, Event, MessageKind, QuestId, Refusal, World, agent, history};
 
 /// A person has answered a question about a step. Without a refusal, the answer is none of those that it asks for.
@@ -49,7 +49,7 @@ pub(super) fn told(at: &StepContext<'_>, progress: StepProgress, next: &NextActi
             vec![history::said(*agent, MessageKind::User, text), at.queued(progress, next.clone())]
         }
         NextAction::Resume { role, .. } => {
-            let next = NextAction::Begin { role: role.clone(), brief: words::lost_hand(Some(&text)) };
+            let next = NextAction::Begin { role: role.clone(), brief: words::replacement_brief(Some(&text)) };
             vec![at.queued(progress, next)]
         }
         NextAction::Begin { .. } | NextAction::Ward | NextAction::Merge => vec![at.queued(progress, next.clone())],
@@ -70,24 +70,16 @@ pub(crate) fn retry(world: &World, id: QuestId, step_id: &StepId, fresh: bool) -
             reconciling(&at, StepProgress { conflicts: 1, ..progress })
         }
         // The ward is another one since, and perhaps there is none.
-        NextAction::Ward => return Ok(at.arrive(StepProgress { mendings: 0, ..progress })),
+        NextAction::Ward => return Ok(at.go_to_station(StepProgress { mendings: 0, ..progress })),
         NextAction::Begin { .. } | NextAction::Resume { .. } | NextAction::Merge => progress,
     };
     let next = match then {
         NextAction::Resume { role, .. } if fresh => {
-            NextAction::Begin { role: role.clone(), brief: words::lost_hand(None) }
+            NextAction::Begin { role: role.clone(), brief: words::replacement_brief(None) }
         }
         NextAction::Resume { .. } | NextAction::Begin { .. } | NextAction::Ward | NextAction::Merge => then.clone(),
     };
     Ok(vec![at.queued(progress, next)])
-}
-
-/// Its time has come: a parked agent can go on, or one that has signalled has not left.
-pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
-    match queue_parked(world, agent) {
-        Some(queued) => vec![queued],
-        None => run::stop(world, agent, &StopWhy::Signalled).unwrap_or_default(),
-    }
 }
 
 /// The event by which a parked agent of a quest waits for a slot, instead of going on at once.

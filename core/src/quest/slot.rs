@@ -1,4 +1,4 @@
-//! A slot is free: the next in the queue takes it, with a fresh agent, with one that goes on, with a ward or with a merge.
+//! A slot is free, and the next step in the queue takes it: for a new agent, for an agent that is set to work again, for a ward or for a merge.
 
 use super::{Brief, CRASH_RETRIES, NextAction, StepContext, StepState, agent_id, step_fork, words};
 use crate::agent::{self, Birth, Origin};
@@ -6,7 +6,7 @@ use crate::event::{QuestEvent, RunEvent, StepEvent};
 use crate::run::{self, RunSpec, RunState};
 use crate::{AgentId, Event, QuestId, Timestamp, World};
 
-/// Something of a quest follows by itself: a slot can be filled, or all is done.
+/// What is due in a quest without a command: a slot can be filled, or everything is done.
 pub(crate) fn serve(world: &World, id: QuestId, now: Timestamp) -> Vec<Event> {
     let Some((quest, quest_spec)) = world.quest(id).zip(world.quest_spec(id)) else { return Vec::new() };
     if quest.is_done() {
@@ -27,20 +27,20 @@ fn begin(at: &StepContext<'_>, now: Timestamp) -> Vec<Event> {
     match next {
         NextAction::Ward => vec![Event::Step { quest, step, what: StepEvent::WardBegun { number } }],
         NextAction::Merge => vec![Event::Step { quest, step, what: StepEvent::MergeBegun { number } }],
-        NextAction::Begin { role, brief } => hire(at, role, brief, now),
-        NextAction::Resume { agent, role } => match recall(at, *agent, role) {
+        NextAction::Begin { role, brief } => new_agent(at, role, brief, now),
+        NextAction::Resume { agent, role } => match set_to_work_again(at, *agent, role) {
             Some(events) => {
                 let begun = Event::Step { quest, step, what: StepEvent::Begun { agent: *agent, role: role.clone() } };
                 [begun].into_iter().chain(events).collect()
             }
             // The agent was killed in the meantime: a new agent takes its place.
-            None => hire(at, role, &words::lost_hand(None), now),
+            None => new_agent(at, role, &words::replacement_brief(None), now),
         },
     }
 }
 
 /// A new agent for a step.
-fn hire(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<Event> {
+fn new_agent(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<Event> {
     let Some((root, line)) = at.world.root().zip(at.quest_spec.table.role(role)) else { return Vec::new() };
     let mut ids = (at.quest.agents..).map(|number| agent_id(at.id, number));
     // A client may have chosen the quest's id such that derived agent ids are already taken.
@@ -64,9 +64,9 @@ fn hire(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<
     events
 }
 
-/// An agent goes on: a parked run is taken up again, one that a person began is gone along with, otherwise there is a new one.
-/// Nothing when it is dead.
-fn recall(at: &StepContext<'_>, agent: AgentId, role: &str) -> Option<Vec<Event>> {
+/// Sets an agent to work again. A parked run is resumed. A run that the user began counts as the agent's work. Otherwise a new run is
+/// requested. None if the agent is dead.
+fn set_to_work_again(at: &StepContext<'_>, agent: AgentId, role: &str) -> Option<Vec<Event>> {
     let run = at.world.run(agent)?;
     match &run.state {
         RunState::Parked { .. } => Some(vec![Event::Run { of: run.attempt_id(agent).next(), what: RunEvent::Resumed }]),

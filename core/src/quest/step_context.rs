@@ -1,6 +1,6 @@
 //! A step and everything that belongs to it, looked up once, and the events by which it moves on.
 
-use super::{Brief, Isolation, NextAction, Quest, QuestSpec, Step, StepId, StepProgress};
+use super::{Isolation, NextAction, Quest, QuestSpec, Step, StepId, StepProgress};
 use crate::ask::{About, StepTrouble};
 use crate::event::{QuestionEvent, StepEvent};
 use crate::roles::{Phase, WARD};
@@ -30,15 +30,6 @@ impl<'a> StepContext<'a> {
 
     pub fn progress(&self) -> StepProgress {
         self.step.progress.clone()
-    }
-
-    /// The stations that it goes through.
-    pub fn path(&self) -> &'a [String] {
-        self.quest_spec.table.path(self.step.phase)
-    }
-
-    pub fn is_ward(&self, station: u32) -> bool {
-        self.path().get(station as usize).is_some_and(|station| station == WARD)
     }
 
     /// Whether it has a branch of its own.
@@ -86,29 +77,6 @@ impl<'a> StepContext<'a> {
         vec![waits, Event::Question { agent, what: QuestionEvent::Asked { about, text } }]
     }
 
-    /// What is to be done at a station. Without a ward, the ward's stations are skipped; after the last station the work is merged, and a plan
-    /// may need a person's consent.
-    pub fn arrive(&self, mut progress: StepProgress) -> Vec<Event> {
-        while self.quest.ward.is_none() && self.is_ward(progress.station) {
-            progress.station += 1;
-        }
-        if progress.station as usize >= self.path().len() {
-            // The role that had to hand something in may have asked another role instead, and ended.
-            progress.station = self.owed().unwrap_or(progress.station);
-        }
-        match self.path().get(progress.station as usize) {
-            Some(station) if station == WARD => vec![self.queued(progress, NextAction::Ward)],
-            Some(role) => vec![self.queued(progress, NextAction::Begin { role: role.clone(), brief: Brief::Begin })],
-            None if self.is_merged() => vec![self.queued(progress, NextAction::Merge)],
-            None if self.step.phase == Phase::Plan && self.quest_spec.approve_plan => self.asks_consent(progress),
-            None if self.step.phase == Phase::Work && self.step.denied_since > 0 => self.asks_about_denials(
-                progress,
-                "nobody can see whether the step changed something, because it has no worktree",
-            ),
-            None => vec![self.completed()],
-        }
-    }
-
     /// The agents of this step were denied tools, and perhaps have not worked, whatever they say.
     pub fn asks_about_denials(&self, progress: StepProgress, evidence: &str) -> Vec<Event> {
         let Some((agent, role)) = self.last_agent() else { return vec![self.completed()] };
@@ -124,18 +92,6 @@ impl<'a> StepContext<'a> {
         let station = u32::try_from(station).unwrap_or(u32::MAX);
         let progress = StepProgress { station, mendings: 0, ..progress };
         self.asks(progress, NextAction::Resume { agent, role }, agent, StepTrouble::Ended, text)
-    }
-
-    /// The station of the role that still has to hand in the result of this step.
-    fn owed(&self) -> Option<u32> {
-        let table = &self.quest_spec.table;
-        let role = match self.step.phase {
-            Phase::Requirements => Some(&table.requirer).filter(|_| self.quest.requirements.is_none()),
-            Phase::Plan => Some(&table.planner).filter(|_| self.quest.plans.is_empty()),
-            Phase::Work | Phase::Review => None,
-        };
-        let station = self.path().iter().position(|station| Some(station) == role)?;
-        u32::try_from(station).ok()
     }
 
     /// Asks the user to approve the plan that the last agent of this step has made or changed.

@@ -61,7 +61,7 @@ fn anew(world: &World, id: QuestId, after: &Quest, answered: Option<&StepId>) ->
         let withdrawn = open.and_then(|question| withdrawn(world, question));
         // A person has had a say, and what the old one found is nothing to the new one.
         let progress = StepProgress { mendings: 0, follow_ups: 0, ..at.progress() };
-        withdrawn.into_iter().chain(StepContext { quest: after, ..at }.arrive(progress)).collect::<Vec<_>>()
+        withdrawn.into_iter().chain(StepContext { quest: after, ..at }.go_to_station(progress)).collect::<Vec<_>>()
     });
     follows.collect()
 }

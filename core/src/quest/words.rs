@@ -77,8 +77,8 @@ fn why(text: &mut String, brief: &Brief) {
     }
 }
 
-/// Why a fresh agent takes the place of one that is gone, and what that one would have been told.
-pub(super) fn lost_hand(told: Option<&str>) -> Brief {
+/// The brief of an agent that replaces one that is gone, with the text that the gone one would have been told.
+pub(super) fn replacement_brief(told: Option<&str>) -> Brief {
     let told = told.map(|told| format!(". This message was meant for it: {told}")).unwrap_or_default();
     Brief::Continue {
         progress: "unknown: the agent before you is gone; read what is in the folder".into(),

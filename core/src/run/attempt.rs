@@ -48,7 +48,7 @@ pub struct Attempt {
     pub meter: Meter,
 }
 
-/// Whether messages can be sent to the process.
+/// Whether the process has shown its session and our tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Readiness {
     /// It has not shown yet that our tools answer it.

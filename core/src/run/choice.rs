@@ -2,8 +2,8 @@
 //! Facts about the machine come in as arguments.
 
 use super::{HarnessSession, RunSpec};
-use crate::Refusal;
 use crate::permission::PermissionPolicy;
+use crate::{AgentId, Refusal, World};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -79,6 +79,18 @@ pub enum RunPurpose {
     Quest,
     /// The policy depends on the folder if nothing names it.
     Agent,
+}
+
+/// The spec of the agent's last run, or else of the last run of its nearest ancestor that was run.
+pub fn last_spec(world: &World, agent: AgentId) -> Option<&RunSpec> {
+    // The origins of agents are a tree, so this ends.
+    let mut of = agent;
+    loop {
+        if let Some(run) = world.run(of) {
+            return Some(&run.spec);
+        }
+        of = world.agent(of)?.origin?.agent;
+    }
 }
 
 /// The spec of the next run.

@@ -1,4 +1,4 @@
-//! What an agent that is or was run keeps between its runs: its conversation in the harness, and what waits to be said to it.
+//! What an agent that is or was run keeps between its runs: its harness session, and the deliveries that wait.
 
 use super::RunSpec;
 use crate::EventId;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Its conversation in the harness, once that has begun: it can be resumed. A clear or a rewind ends it, because the
-    /// harness cannot unhear.
+    /// Its harness session, once that has begun: it can be resumed. A clear or a rewind ends it, because the agent program cannot
+    /// forget a part of it.
     pub harness_session: Option<HarnessSession>,
-    /// The conversation of the agent it was forked from could not be copied: the harness no longer has it.
+    /// The harness session of its parent could not be copied, because the agent program no longer has it.
     pub orphaned: bool,
     /// What waits to be said to a process, in order.
     pub unheard: OrdSet<Delivery>,
@@ -36,15 +36,15 @@ pub struct Conversation {
 /// How many turns are kept. A fork at an older one is told its history.
 const MAX_TURNS: usize = 1_000;
 
-/// A conversation inside a harness.
+/// A harness session: a conversation as the agent program stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HarnessSession {
     pub harness: String,
-    /// The harness's own name for it.
+    /// The agent program's own id of the session.
     pub session: String,
-    /// The machine that has it.
+    /// The machine on which the session is stored.
     pub host: Arc<str>,
-    /// The folder that it is held in; the project's root without.
+    /// The folder in which the agent works; none is the project's root.
     pub folder: Option<String>,
     /// What its own counts were when it last reported them.
     pub meter: Meter,
@@ -53,17 +53,17 @@ pub struct HarnessSession {
     pub capabilities: Option<Capabilities>,
 }
 
-/// A conversation inside a harness that was begun without us.
+/// A harness session that was begun without Hatchery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ForeignSession {
     pub harness: String,
-    /// The harness's own name for it.
+    /// The agent program's own id of the session.
     pub session: String,
-    /// The machine that has it.
+    /// The machine on which the session is stored.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub host: Arc<str>,
-    /// The folder that it was held in; the project's root without.
+    /// The folder in which the agent worked; none is the project's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
 }
@@ -77,13 +77,13 @@ pub struct Delivery {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DeliveryKind {
-    /// All that was said before the run: the harness knows nothing of it.
+    /// Everything that the harness session does not hold yet. For a new agent: its first message as it is.
     Briefing,
     /// A message of the agent's history.
     Message,
-    /// Asks the process to continue what the process before it broke off.
+    /// Asks the process to continue where the previous process stopped.
     Nudge,
-    /// Asks for an answer to a message that arrived as the last turn ended, so that the model has not seen it.
+    /// Asks for an answer to a message that arrived while the previous turn was ending, so that the model has not seen it.
     Reminder,
     /// Break off the turn.
     Interrupt,
@@ -95,7 +95,7 @@ impl Conversation {
         self.unheard.iter().any(|delivery| delivery.what != DeliveryKind::Interrupt)
     }
 
-    /// A process is gone that everything that waits could have been said to.
+    /// The process that may have heard all waiting deliveries is gone.
     pub(crate) fn lose_process(&mut self) {
         self.perhaps_heard = self.unheard.get_max().map(|delivery| delivery.id).max(self.perhaps_heard);
     }
@@ -125,8 +125,8 @@ impl Conversation {
         self.unheard.iter().any(|delivery| delivery.what == DeliveryKind::Interrupt)
     }
 
-    /// A new process has everything to hear that waits. One that has no conversation to resume is told all that was said, and
-    /// one that has, but nothing new to hear, is told to go on.
+    /// Prepares the queue for a new process. Without a harness session to resume, one briefing replaces all that waits. With a
+    /// session, and if nothing waits, the process gets a nudge.
     pub(crate) fn prepare(&mut self, at: EventId) {
         match (&self.harness_session, self.unheard.is_empty()) {
             (Some(_), false) => {}
@@ -142,11 +142,11 @@ impl Conversation {
         self.unheard.insert(Delivery { id, what });
     }
 
-    /// A process has heard a delivery: it leaves the queue. Nothing when it was not in it.
-    pub(crate) fn hear(&mut self, id: EventId) -> Option<Delivery> {
+    /// A process has confirmed a delivery, which leaves the queue. None if the delivery was not in the queue.
+    pub(crate) fn confirm(&mut self, id: EventId) -> Option<Delivery> {
         let first = Delivery { id, what: DeliveryKind::Briefing };
-        let heard = self.unheard.range(first..).next().copied().filter(|delivery| delivery.id == id)?;
-        self.unheard.remove(&heard)
+        let confirmed = self.unheard.range(first..).next().copied().filter(|delivery| delivery.id == id)?;
+        self.unheard.remove(&confirmed)
     }
 
     /// What a turn used, by the counts of the conversation, or by those of a process that has not shown one; and the part of it that
@@ -160,7 +160,7 @@ impl Conversation {
         self.context = said.map(|said| said.after(self.context)).or(self.context);
     }
 
-    /// The harness does not have the conversation that it was to go on with.
+    /// The agent program does not have the session that it was to resume or copy.
     pub(crate) fn forget(&mut self, copied: bool) {
         self.turns.clear();
         self.context = None;

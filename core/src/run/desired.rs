@@ -25,7 +25,7 @@ pub enum DesiredState {
 }
 
 impl Run {
-    /// What the shell should bring about.
+    /// What the runner has to carry out.
     pub(crate) fn desired(&self, conversation: &Conversation) -> Option<DesiredRun> {
         let state = match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {

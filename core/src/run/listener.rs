@@ -45,7 +45,7 @@ pub(crate) fn take_output(
     let stopping = matches!(run.state, RunState::Stopping { .. });
     let mut events: Vec<Event> = Vec::new();
     for output in outputs {
-        events.extend(listener.hear(output));
+        events.extend(listener.take(output));
         if let Output::Asked(request) = output
             && !stopping
         {
@@ -105,7 +105,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    fn hear(&mut self, output: &Output) -> Vec<Event> {
+    fn take(&mut self, output: &Output) -> Vec<Event> {
         let of = self.of;
         let message = |kind, content| vec![said(of.agent, kind, content)];
         match output {
@@ -125,7 +125,7 @@ impl<'a> Listener<'a> {
                 vec![Event::Run { of, what: RunEvent::OutputNoted { output: output.clone() } }]
             }
             Output::Heard { id } | Output::Answered { request: id, .. } => {
-                delivery_of(id).and_then(|id| self.heard(id)).into_iter().collect()
+                delivery_of(id).and_then(|id| self.confirmed(id)).into_iter().collect()
             }
             Output::TurnEnded(end) => self.turn_ends(end),
             Output::Used { usage, context } => {
@@ -153,7 +153,7 @@ impl<'a> Listener<'a> {
         self.run.attempt.permissions.iter().any(|pending| pending.request.request == *request)
     }
 
-    /// A process that is ready has a delivery to work on, so its first turn counts as begun. A reader that was restarted may say
+    /// A process that is ready has a delivery waiting, so its first turn counts as begun. A reader that was restarted may report
     /// it again.
     fn ready(&mut self, session: &str, model: Option<&str>, tools: &[String]) -> Vec<Event> {
         if std::mem::replace(&mut self.started, true) {
@@ -184,12 +184,12 @@ impl<'a> Listener<'a> {
             true => None,
             false => self.conversation.oldest_words(),
         };
-        let heard = oldest.and_then(|id| self.heard(id));
+        let heard = oldest.and_then(|id| self.confirmed(id));
         begins.then_some(Event::Run { of: self.of, what: RunEvent::TurnStarted }).into_iter().chain(heard).collect()
     }
 
-    fn heard(&mut self, id: EventId) -> Option<Event> {
-        let delivery = self.conversation.hear(id)?;
+    fn confirmed(&mut self, id: EventId) -> Option<Event> {
+        let delivery = self.conversation.confirm(id)?;
         Some(Event::Run { of: self.of, what: RunEvent::MessageHeard { message: delivery.id } })
     }
 

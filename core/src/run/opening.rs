@@ -4,7 +4,7 @@ use super::{Conversation, HarnessSession};
 use crate::harness::{Capabilities, Opening, RepeatsHistory};
 use crate::{AgentId, World};
 
-/// The conversation of the agent that this one was forked from, while it is exactly what was inherited: it can be copied.
+/// The harness session of the agent's parent, as long as it holds exactly what the agent inherited. It can be copied.
 pub fn inherited_session(world: &World, agent: AgentId) -> Option<&HarnessSession> {
     let child = world.agent(agent)?;
     let origin = child.origin?;
@@ -16,7 +16,7 @@ pub fn inherited_session(world: &World, agent: AgentId) -> Option<&HarnessSessio
     conversation.harness_session.as_ref().filter(|_| unmoved && at_rest && copyable)
 }
 
-/// The conversation of the agent that this one was forked from, and the turn up to which it holds what was inherited.
+/// The harness session of the agent's parent, and the turn up to which it holds exactly what the agent inherited.
 fn inherited_turn(world: &World, agent: AgentId) -> Option<(&HarnessSession, &str)> {
     let child = world.agent(agent)?;
     let origin = child.origin?;

@@ -259,8 +259,8 @@ impl World {
         }
     }
 
-    /// Whether something follows for its step from how the run of an agent is now. What follows from its end has to wait for the ends of its
-    /// forks, because they work in the same folder.
+    /// Marks the agent for `settle` if its run has ended or parked. The end of a run waits until the agent's forks have ended, too, because
+    /// they work in the same folder.
     pub(super) fn note_run_change(&mut self, agent: AgentId) {
         let Some(assignment) = self.assignments.get(&agent).cloned() else { return };
         self.fork_changed(assignment.quest, agent);

@@ -25,13 +25,13 @@ const KEPT_ANSWERS: usize = 64;
 const KEPT_RUNS: u32 = 100;
 
 /// What the world keeps beside a run, so that it is found without looking at all runs.
-struct Schedule {
+struct RunIndexes {
     deadline: Option<Timestamp>,
     desired: Option<DesiredRun>,
     is_starting: bool,
 }
 
-impl Schedule {
+impl RunIndexes {
     fn of(run: &Run, conversation: &Conversation) -> Self {
         let (deadline, desired) = (run.deadline(conversation), run.desired(conversation));
         Self { deadline, desired, is_starting: run.state == RunState::Starting }
@@ -149,9 +149,9 @@ impl World {
             .harness_session
             .take_if(|harness_session| harness_session.harness != spec.harness || harness_session.host != spec.host);
         conversation.prepare(at);
-        let schedule = Schedule::of(&requested, conversation);
+        let indexes = RunIndexes::of(&requested, conversation);
         self.runs.insert(agent, Arc::new(requested));
-        self.reschedule(agent, None, schedule);
+        self.update_indexes(agent, None, indexes);
         // Another daemon may have asked for the end of the session at the same moment.
         let session = self.agent(agent).and_then(Agent::session).and_then(|session| self.session(session));
         if session.is_some_and(|session| session.state != SessionState::Open) {
@@ -439,7 +439,7 @@ impl World {
         answer.map_err(impossible)
     }
 
-    /// Changes what an agent keeps that is or was run or has a conversation, and its last run, if there was one.
+    /// Changes an agent's conversation and last run. Does nothing if the agent has no conversation.
     fn change_conversation(&mut self, agent: AgentId, change: impl FnOnce(Option<&mut Run>, &mut Arc<Conversation>)) {
         match (self.runs.get_mut(&agent).map(Arc::make_mut), self.conversations.get_mut(&agent)) {
             (_, None) => {}
@@ -459,16 +459,16 @@ impl World {
                 let gone = asked.into_iter().filter(|question| !still_asked.contains(question));
                 let gone = gone.filter(|question| self.questions.contains_key(question));
                 self.questions_to_withdraw.extend(gone);
-                let schedule = Schedule::of(run, conversation);
-                self.reschedule(agent, before, schedule);
+                let indexes = RunIndexes::of(run, conversation);
+                self.update_indexes(agent, before, indexes);
             }
         }
     }
 
-    /// Puts a run that has changed into its place among the deadlines and among what is wanted. Touches the maps only when
-    /// something is different, because readers of the maps compare them by identity.
-    fn reschedule(&mut self, agent: AgentId, before: Option<Timestamp>, now: Schedule) {
-        let Schedule { deadline, desired, is_starting } = now;
+    /// Updates the indexes for a run that has changed. Touches the maps only when something is different, because readers of the maps
+    /// compare them by identity.
+    fn update_indexes(&mut self, agent: AgentId, before: Option<Timestamp>, now: RunIndexes) {
+        let RunIndexes { deadline, desired, is_starting } = now;
         if before != deadline {
             before.and_then(|due| self.deadlines.remove(&(due, Due::Run(agent))));
             self.deadlines.extend(deadline.map(|due| (due, Due::Run(agent))));

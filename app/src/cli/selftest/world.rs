@@ -262,7 +262,7 @@ pub enum Victim {
 /// Kills a launcher or an agent of the project, and says how many it hit.
 pub fn kill_one(project: &Project, chance: &mut Chance, victim: Victim) -> u64 {
     let folders = run_folder::all(project).unwrap_or_default();
-    let started = folders.iter().filter_map(|(_, folder)| folder.started().ok().flatten());
+    let started = folders.iter().filter_map(|(_, folder)| folder.read_started().ok().flatten());
     let alive: Vec<u32> = started
         .map(|started| if victim == Victim::Launcher { started.launcher } else { started.process })
         .filter(processes::is_alive)

@@ -5,7 +5,7 @@ use super::{SuperviseError, Supervisor};
 use crate::blocking::blocking;
 use crate::held_process::millis;
 use crate::run_folder::{LaunchKind, LauncherRequest};
-use crate::runner::briefing;
+use crate::runner::delivery_text::delivery_text;
 use hatchery_core::permission::{PendingState, PermissionDecision, PermissionRequest};
 use hatchery_core::run::{Delivery, DeliveryKind, DesiredState, Readiness, wire_name};
 use std::collections::BTreeSet;
@@ -121,12 +121,9 @@ impl Supervisor {
                 };
                 room = left;
             }
-            let line = match delivery.what {
-                DeliveryKind::Interrupt => self.harness()?.interrupt(Some(&session), &id),
-                DeliveryKind::Briefing | DeliveryKind::Message | DeliveryKind::Nudge | DeliveryKind::Reminder => {
-                    let words = briefing::words(handle, agent, delivery, copy_of.is_some()).await?;
-                    self.harness()?.message(Some(&session), &id, &words)
-                }
+            let line = match delivery_text(handle, agent, delivery, copy_of.is_some()).await? {
+                None => self.harness()?.interrupt(Some(&session), &id),
+                Some(text) => self.harness()?.message(Some(&session), &id, &text),
             };
             requests.push(LauncherRequest::Write { id, line });
         }

@@ -56,7 +56,7 @@ impl World {
 
     pub(super) fn message_heard(&mut self, at: EventId, of: AttemptId, message: EventId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
-            let heard = Arc::make_mut(conversation).hear(message).ok_or("had heard it")?;
+            let heard = Arc::make_mut(conversation).confirm(message).ok_or("had heard it")?;
             run.attempt.heard = true;
             if heard.what != DeliveryKind::Interrupt {
                 run.attempt.begin_turn();

@@ -1,5 +1,5 @@
-//! The text of a delivery: a message of the agent's history, a nudge to continue, or, for a process that starts without a
-//! conversation, the whole history.
+//! The text of a delivery: a message of the agent's history, a nudge, a reminder, or, for a process that starts without a harness
+//! session, the whole history.
 
 use crate::engine::{Handle, HistoryError};
 use hatchery_core::event::MessageEvent;
@@ -14,7 +14,7 @@ const SIGNAL: &str =
 /// For a process that replaces one that stopped in the middle of a turn.
 const NUDGE: &str = "Your process was interrupted and restarted. Continue where you stopped.";
 
-/// What is said when a message came too late for the turn that it was meant for.
+/// The text of a reminder: a message came too late for the turn that it was meant for.
 const REMINDER: &str =
     "The message before this one came while your turn was ending, so you have not answered it yet. Answer it now.";
 
@@ -24,35 +24,41 @@ const MAX_HISTORY_BYTES: usize = 400_000;
 const MAX_MESSAGE_BYTES: usize = 100_000;
 
 #[derive(Debug, thiserror::Error)]
-pub enum BriefingError {
+pub enum DeliveryTextError {
     #[error(transparent)]
     History(#[from] HistoryError),
     #[error("event {0} is not a message")]
     NoMessage(EventId),
 }
 
-/// The text of a delivery. A process whose conversation is a `copy` of its parent's already knows the inherited messages.
-pub async fn words(handle: &Handle, agent: AgentId, delivery: Delivery, copy: bool) -> Result<String, BriefingError> {
-    match delivery.what {
-        DeliveryKind::Message => message(handle, delivery.id).await,
-        DeliveryKind::Nudge | DeliveryKind::Interrupt => {
+/// The text of a delivery. An interrupt has none. A process whose session is a `copy` of its parent's already knows the inherited messages.
+pub async fn delivery_text(
+    handle: &Handle,
+    agent: AgentId,
+    delivery: Delivery,
+    copy: bool,
+) -> Result<Option<String>, DeliveryTextError> {
+    Ok(Some(match delivery.what {
+        DeliveryKind::Interrupt => return Ok(None),
+        DeliveryKind::Message => message(handle, delivery.id).await?,
+        DeliveryKind::Nudge => {
             let owes = handle.view().run(agent).is_some_and(|run| run.spec.signals);
-            Ok(format!("{NUDGE}{}", if owes { SIGNAL } else { "" }))
+            format!("{NUDGE}{}", if owes { SIGNAL } else { "" })
         }
-        DeliveryKind::Reminder => Ok(REMINDER.to_owned()),
+        DeliveryKind::Reminder => REMINDER.to_owned(),
         DeliveryKind::Briefing => {
             let mut said = handle.history(agent).await?;
             let inherited = |said: &HistoryMessage| said.agent != agent;
             said.retain(|said| said.id < delivery.id && said.reaches_model() && !(copy && inherited(said)));
-            Ok(briefing(&said))
+            briefing(&said)
         }
-    }
+    }))
 }
 
-async fn message(handle: &Handle, id: EventId) -> Result<String, BriefingError> {
+async fn message(handle: &Handle, id: EventId) -> Result<String, DeliveryTextError> {
     match handle.record(id).await?.map(|record| record.event) {
         Some(Event::Message(MessageEvent::Added { content, .. })) => Ok(content),
-        _ => Err(BriefingError::NoMessage(id)),
+        _ => Err(DeliveryTextError::NoMessage(id)),
     }
 }
 
