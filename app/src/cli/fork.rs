@@ -2,7 +2,6 @@
 
 use super::{Context, asking, print_json, print_line, reference, say, words_or_stdin};
 use crate::client::Client;
-use crate::client::paths::agent_path;
 use crate::report::Report;
 use hatchery_core::SessionId;
 use hatchery_core::agent::ROOT_NAME;
@@ -14,6 +13,7 @@ use std::process::ExitCode;
 /// also inherits the parent's harness, model, permissions and folder. With a prompt the child starts to work at once. If the
 /// parent is running tools, the fork waits until they have returned.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The parent: an id, the beginning of one, or a name [default: agent 0]
     #[arg(allow_hyphen_values = true, value_parser = reference)]
@@ -34,16 +34,16 @@ pub struct Args {
     #[arg(long, value_name = "MESSAGE")]
     at: Option<u64>,
 
-    /// Start the child at once with this harness, for example codex; needs a prompt. If the parent has another harness, the child
-    /// receives the history as text
+    /// The child's harness, for example codex; needs a prompt. If the parent has another harness, the child receives the history
+    /// as text [default: the parent's]
     #[arg(long, value_name = "NAME", requires = "prompt", conflicts_with = "no_run")]
     harness: Option<String>,
 
-    /// The provider of the child's model; only recorded
+    /// The provider of the child's model; only recorded [default: the child's harness]
     #[arg(long)]
     provider: Option<String>,
 
-    /// The child's model [default: the parent's]
+    /// The child's model [default: the parent's, if the harness is the same]
     #[arg(long)]
     model: Option<String>,
 
@@ -52,13 +52,22 @@ pub struct Args {
     session: Option<SessionId>,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  hatchery fork docs \"now write the tests\"        the child of `docs` starts to work
+  hatchery fork root \"fix the parser\" --no-run    the task waits until you say something to the child
+  hatchery fork docs \"review it\" --harness codex  another agent program";
+
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let prompt = args.prompt.as_deref().map(words_or_stdin).transpose()?;
-    let body = serde_json::json!({
-        "parent": args.agent, "prompt": prompt.as_ref().filter(|_| args.harness.is_none()),
-        "run": prompt.is_some() && args.harness.is_none() && !args.no_run, "name": args.name, "at": args.at,
+    let mut body = serde_json::json!({
+        "parent": args.agent, "prompt": prompt, "run": prompt.is_some() && !args.no_run, "name": args.name, "at": args.at,
         "provider": args.provider, "model": args.model, "session": args.session,
     });
+    // A daemon of an older version does not know `with`.
+    if let Some(harness) = &args.harness {
+        body["with"] = serde_json::json!({ "harness": harness });
+    }
     let accepted: serde_json::Value = asking(async { client(context, args).await?.post("/api/agents", &body).await })?;
     let waits =
         accepted["events"].as_array().is_some_and(|events| events.iter().any(|it| it["type"] == "fork_requested"));
@@ -66,26 +75,18 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         true => print_json(&accepted)?,
         false => print_line(accepted["id"].as_str().unwrap_or_default())?,
     }
-    let id = accepted["id"].as_str().unwrap_or_default();
-    if let Some((harness, prompt)) = args.harness.as_ref().zip(prompt.as_ref()) {
-        if waits {
-            return Err(Report::failed("the fork waits for tools that run in the parent, so it was not started")
-                .hint("`hatchery say` with --harness starts it when it is there"));
-        }
-        let body = serde_json::json!({ "text": prompt, "with": { "harness": harness, "model": args.model } });
-        let path = agent_path(id, "/say");
-        let _: serde_json::Value = asking(async { Client::reach(&context.project).await?.post(&path, &body).await })?;
-    }
     if prompt.is_some() && !args.no_run && !context.json {
+        let id = accepted["id"].as_str().unwrap_or_default();
         say(format_args!("it starts to work; `hatchery attach {id}` follows it"));
     }
     if waits {
-        say("the fork is made when the tools have ended that run in the parent");
+        say("the fork is created when the tools that run in the parent have ended");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A project that does not exist has no agent who could be meant; but agent 0 is made with it.
+/// Without a project, only agent 0 can be the parent: the project is created together with agent 0. For any other parent the project must
+/// exist.
 async fn client(context: &Context, args: &Args) -> Result<Client, Report> {
     match args.agent.as_deref() {
         None | Some(ROOT_NAME) => Client::reach(&context.project).await,

@@ -42,17 +42,19 @@ pub struct Fork {
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     name: Option<String>,
-    /// The provider of the child's model; only recorded. At most 64 bytes of UTF-8.
+    /// The provider of the child's model; only recorded. If not given: the child's harness. At most 64 bytes of UTF-8.
     #[schema(
         min_length = 1,
         max_length = 64,
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     provider: Option<String>,
-    /// Whether the child starts to work on the prompt. If not given: only if the parent has worked. Harness, model, permissions
-    /// and folder are the parent's.
+    /// Whether the child starts to work on the prompt. If not given: only if the parent has worked, or if `with` is given.
     run: Option<bool>,
-    /// The child's model; the parent's if not given. At most 64 bytes of UTF-8.
+    /// Options of the child's run. Anything that is left out is as in the parent's last run.
+    #[serde(default)]
+    with: RunOptions,
+    /// The child's model; if not given, that of `with`, else the parent's if the harness is the same. At most 64 bytes of UTF-8.
     #[schema(
         min_length = 1,
         max_length = 64,
@@ -281,7 +283,7 @@ pub(super) fn new_agent_id(world: &World, id: Option<AgentId>) -> Result<AgentId
 #[utoipa::path(post, path = "/api/agents", operation_id = "fork_agent", tag = "agents", request_body = Fork,
     responses((status = 201, description = "Forked", body = super::AcceptedBody), (status = 202, description = "It waits for tools that run in the parent", body = super::AcceptedBody)))]
 pub async fn fork(State(api): State<Api>, body: JsonBody<Fork>) -> Result<(StatusCode, Accepted), ApiError> {
-    let Fork { id, parent, at, prompt, name, provider, run, model, any_name, session, hatch_ms } = body.0;
+    let Fork { id, parent, at, prompt, name, provider, run, with, model, any_name, session, hatch_ms } = body.0;
     let world = api.handle.view();
     let agent = new_agent_id(&world, id)?;
     if !any_name {
@@ -296,24 +298,28 @@ pub async fn fork(State(api): State<Api>, body: JsonBody<Fork>) -> Result<(Statu
         super::history::check_message(&api, parent, message).await?;
     }
     let last = last_spec(&world, parent);
-    let run = match run.unwrap_or(prompt.is_some() && last.is_some()) {
+    let has_options = with != RunOptions::default();
+    let run = match run.unwrap_or(has_options || (prompt.is_some() && last.is_some())) {
         true if prompt.is_none() => {
-            return Err(ApiError::bad(
-                "nothing_to_do",
-                "a fork that starts to work needs a prompt",
-                "give it a prompt",
-            ));
+            let hint = "give it a prompt";
+            return Err(ApiError::bad("nothing_to_do", "a fork that starts to work needs a prompt", hint));
         }
         true => {
-            let spec =
-                api.defaults.spec_of_run(last, None, RunOptions { model: model.clone(), ..RunOptions::default() })?;
+            let model = model.clone().or(with.model);
+            let spec = api.defaults.spec_of_run(last, None, RunOptions { model, ..with })?;
             super::runs::check_program(&api, &spec.harness).await?;
             Some(Box::new(spec))
         }
+        false if has_options => {
+            let hint = "leave out `with`, or let the fork start to work";
+            return Err(ApiError::bad("nothing_to_do", "`with` is for a fork that starts to work", hint));
+        }
         false => None,
     };
-    let model = model.or_else(|| last.and_then(|last| last.model.clone()));
-    let provider = provider.or_else(|| last.map(|last| last.harness.clone()));
+    // A child that does not start yet will be run as its parent was.
+    let spec = run.as_deref().or(last);
+    let model = model.or_else(|| spec?.model.clone());
+    let provider = provider.or_else(|| Some(spec?.harness.clone()));
     let birth = Birth { name, provider, model, prompt, session, hatch_ms, run, ..Birth::of(agent) };
     let records = api.handle.submit(Command::Fork { parent, at, birth }).await?;
     let waits = records

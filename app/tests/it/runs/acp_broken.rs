@@ -8,7 +8,7 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 /// Answers every request as an agent does, and says `hello` in its turns.
-const ANSWERS: &str = r#"
+pub const ANSWERS: &str = r#"
 while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
     case $id in

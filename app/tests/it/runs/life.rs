@@ -4,7 +4,7 @@ use crate::support::daemon::{Grounds, wait_until};
 use crate::support::program::write_program;
 use crate::support::workshop::Workshop;
 use hatchery::clock::new_agent_id;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn an_agent_is_run_and_all_it_said_is_in_its_history() {
@@ -94,6 +94,48 @@ fn a_fork_works_on_its_prompt_as_its_parent_did() {
     shop.say(silent, "now");
     assert_eq!(shop.end(silent), "completed");
     assert_eq!(spec(silent)["model"], "small");
+}
+
+/// The model of the parent means nothing to the child's harness.
+#[test]
+fn a_fork_with_another_harness_is_recorded_with_it_and_starts_in_the_same_request() {
+    let programs = tempfile::tempdir().unwrap();
+    let script = programs.path().join("agent.sh");
+    std::fs::write(&script, super::acp_broken::ANSWERS).unwrap();
+    let settings = format!(
+        "[harness]\ndefault = 'scripted'\n[harness.own]\nacp = ['sh', '{}']\n[harness.gone]\nacp = ['./gone']\n",
+        script.display()
+    );
+    let path = ("PATH".to_owned(), std::env::var_os("PATH").unwrap());
+    let shop = Workshop::with(&settings, vec![path]);
+    let parent = shop.run_with(&[json!({ "text": "one" })], json!({ "model": "small" }));
+    assert_eq!(shop.end(&parent), "completed");
+
+    let refused = shop.grounds.run(&["fork", &parent, "and you?", "--harness", "gone"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("./gone"), "{refused:?}");
+    let agents = shop.door().get("/api/agents").json()["agents"].as_array().unwrap().len();
+    assert_eq!(agents, 2, "a fork that cannot start is not made");
+
+    let child = shop.grounds.run(&["fork", &parent, "and you?", "--harness", "own"]).good();
+    let child = child.trim();
+    assert_eq!(shop.end(child), "completed");
+    let created = shop.wait_for(child, "agent_created");
+    let requested = shop.wait_for(child, "run_requested");
+    let recorded =
+        (&created["provider"], &created["model"], &requested["spec"]["harness"], &requested["spec"]["model"]);
+    assert_eq!(recorded, (&json!("own"), &Value::Null, &json!("own"), &Value::Null), "{created} {requested}");
+    let ids = [&created, &requested].map(|event| event["id"].as_u64().unwrap());
+    assert_eq!(ids[1], ids[0] + 2, "between them is the prompt, and all three are of one request");
+
+    let named = shop.grounds.run(&["fork", &parent, "and you?", "--harness", "own", "--model", "large"]).good();
+    assert_eq!(shop.wait_for(named.trim(), "agent_created")["model"], "large");
+    assert_eq!(shop.wait_for(named.trim(), "run_requested")["spec"]["model"], "large");
+    shop.end(named.trim());
+    let idle = json!({ "parent": parent, "with": { "harness": "own" } });
+    shop.door().post("/api/agents", &idle).refused(400, "nothing_to_do");
+    let silent = json!({ "parent": parent, "prompt": "later", "run": false, "with": { "harness": "own" } });
+    shop.door().post("/api/agents", &silent).refused(400, "nothing_to_do");
+    shop.expect_nothing_left();
 }
 
 #[test]
