@@ -75,14 +75,14 @@ fn to_agent(context: &Context, args: &Args, agent: &str, called: &str, text: &st
     let body = serde_json::json!({ "id": args.id, "text": words_or_stdin(text)?, "with": args.with.as_json(context)? });
     let path = agent_path(agent, "/say");
     if !args.follow {
-        return accepted_once(context, &path, body, |accepted| match accepted.has("run_requested") {
-            true => {
-                format!("{called} has your message and starts to work; `hatchery attach {}` follows it", quoted(agent))
-            }
-            false => format!(
-                "{called} has your message and will read it while it works; `hatchery attach {}` follows it",
-                quoted(agent)
-            ),
+        return accepted_once(context, &path, body, |accepted| {
+            let then = match (accepted.has("run_requested"), accepted.0["warning"].is_string()) {
+                (true, _) => " and starts to work",
+                // The warning says when it reads the message.
+                (false, true) => "",
+                (false, false) => " and will read it while it works",
+            };
+            format!("{called} has your message{then}; `hatchery attach {}` follows it", quoted(agent))
         });
     }
     asking(async {

@@ -133,6 +133,18 @@ impl fmt::Display for AgentState {
     }
 }
 
+/// The question to the user that an agent waits for.
+pub(super) fn open_question(world: &World, agent: AgentId) -> Option<EventId> {
+    let of_run = || world.run(agent)?.question;
+    let of_permission = || world.run(agent)?.attempt.permissions.iter().find_map(|pending| pending.question());
+    let of_step = || {
+        let assignment = world.assignment(agent)?;
+        let question = world.quest(assignment.quest)?.step(&assignment.step)?.question?;
+        (world.question(question)?.agent == agent).then_some(question)
+    };
+    of_run().or_else(of_permission).or_else(of_step)
+}
+
 impl AgentView {
     /// Nothing when there is no such agent.
     pub fn of(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
@@ -141,13 +153,6 @@ impl AgentView {
 
     pub fn new(world: &World, id: AgentId, agent: &Agent, now: Timestamp) -> Self {
         let why = why::why(world, id);
-        let of_run = || world.run(id)?.question;
-        let of_permission = || world.run(id)?.attempt.permissions.iter().find_map(|pending| pending.question());
-        let of_step = || {
-            let assignment = world.assignment(id)?;
-            let question = world.quest(assignment.quest)?.step(&assignment.step)?.question?;
-            (world.question(question)?.agent == id).then_some(question)
-        };
         Self {
             id,
             name: agent.name.clone(),
@@ -169,7 +174,7 @@ impl AgentView {
             open_tools: agent.open_tools,
             spent: world.conversation(id).map(|conversation| conversation.spent).unwrap_or_default(),
             context: world.conversation(id).and_then(|conversation| conversation.context),
-            question: of_run().or_else(of_permission).or_else(of_step),
+            question: open_question(world, id),
             assignment: world.assignment(id).map(|it| AssignmentView {
                 quest: it.quest,
                 step: it.step.clone(),

@@ -1,5 +1,6 @@
 //! Runs over HTTP: agents at work in processes.
 
+use super::agent_view::open_question;
 use super::agents::{find, new_agent_id, tell};
 use super::error::{ApiError, ErrorBody, ErrorDetail, JsonBody, PathParts, Query};
 use super::once::{CallerId, Once};
@@ -285,15 +286,28 @@ pub async fn say(
         // A message to a process that runs starts none.
         Some(run) => {
             stays_where_it_is(agent, run, &spec)?;
-            None
+            waits_first(&world, agent, run)
         }
         None => {
             check_program(&api, &spec.harness).await?;
-            (spec.permissions == Some(PermissionPolicy::All)).then_some(ALL_UNASKED)
+            (spec.permissions == Some(PermissionPolicy::All)).then(|| ALL_UNASKED.to_owned())
         }
     };
     let records = once.submit(&api, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await?;
-    Ok(Accepted::new(agent.to_string(), &records).warning(warning))
+    Ok(Accepted::new(agent.to_string(), &records).warning(warning.as_deref()))
+}
+
+/// The warning that an agent has to wait before it can read a message.
+fn waits_first(world: &World, agent: AgentId, run: &Run) -> Option<String> {
+    match (open_question(world, agent), &run.state) {
+        (Some(question), _) => Some(format!(
+            "the agent waits for you, and reads the message after your answer: `hatchery ask answer {question} …`"
+        )),
+        (None, RunState::Parked { .. }) => Some(format!(
+            "the agent is parked, and reads the message when its run goes on: `hatchery why {agent}` says when"
+        )),
+        (None, _) => None,
+    }
 }
 
 /// Refuses to move an agent to another program or model in the middle of a run.

@@ -257,7 +257,9 @@ fn who_reaches_its_budget_finishes_its_turn_and_asks() {
     assert_eq!(shop.said(&agent), ["one"], "its turn is over, and none was begun");
     shop.expect_nothing_left();
     let question = shop.wait_for(&agent, "question_asked");
-    shop.say(&agent, "and then?");
+    let said = shop.grounds.run(&["say", &agent, "and then?"]);
+    let when = format!("after your answer: `hatchery ask answer {} …`", question["id"]);
+    assert!(said.code == Some(0) && said.stderr.contains(&when), "{said:?}");
     let answer = format!("/api/questions/{}/answer", question["id"]);
     shop.door().post(&answer, &json!({ "answer": "much" })).refused(422, "bad_answer");
     assert_eq!(shop.door().post(&answer, &json!({ "answer": "1" })).status, 200);
