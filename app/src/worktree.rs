@@ -59,6 +59,13 @@ pub enum WorktreeError {
     NoGit { asked: String, error: io::Error },
     #[error("`git {asked}` failed: {said}")]
     Git { asked: String, said: String },
+    #[error("{why}\nthe merge was undone; what was changed meanwhile is kept")]
+    Undone { why: Box<Self> },
+    #[error(
+        "{why}\nthe merge is not undone, because that would drop changes that were made meanwhile: {kept}\n\
+         `git status` shows them; complete the merge with `git commit`, or keep what is yours elsewhere and drop the rest with `git reset --hard`"
+    )]
+    HalfMerged { why: Box<Self>, kept: Box<Self> },
     #[error("`git {asked}` took longer than {seconds} seconds and was ended; it may be tried again")]
     TooSlow { asked: String, seconds: u64 },
     #[error("`git {asked}` answered more than can be read; are files missing in .gitignore?")]

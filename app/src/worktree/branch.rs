@@ -4,6 +4,7 @@
 use super::git::{Git, just};
 use super::{Repository, RescueName, WorktreeError, WorktreeName};
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// How many commits are told by their subject.
 const SUBJECTS: usize = 50;
@@ -193,7 +194,7 @@ impl Repository {
         };
         let own = git().args(["rev-parse", "--absolute-git-dir"]).text()?;
         let under_way = [("MERGE_HEAD", "merge"), ("CHERRY_PICK_HEAD", "cherry-pick"), ("rebase-merge", "rebase")];
-        if let Some((_, what)) = under_way.iter().find(|(file, _)| std::path::Path::new(&own).join(file).exists()) {
+        if let Some((_, what)) = under_way.iter().find(|(file, _)| Path::new(&own).join(file).exists()) {
             return Ok(Taken::Unready { why: format!("a {what} is not finished") });
         }
         let changed = git().args(["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no"]).paths()?;
@@ -220,23 +221,49 @@ impl Repository {
         if !files.is_empty() {
             return Ok(Taken::InTheWay { files });
         }
+        let before = git().args(["rev-parse", "--verify", "HEAD"]).text()?;
         match how {
             Taking::Merge { message, always_commit } => {
                 let merge = ["merge", "--quiet", "--no-edit", "--no-squash", "--no-autostash", "-m", message];
                 let how = if *always_commit { "--no-ff" } else { "--ff" };
-                let merge = self.with_hooks(git()).args(merge).args([how, head]);
-                merge.undo_if_it_fails(|| git().args(["merge", "--abort"]).run())?;
+                self.or_undone(self.with_hooks(git()).args(merge).args([how, head]), &before, &tree)?;
             }
             Taking::Squash { message } => {
-                let undo = || git().args(["reset", "--quiet", "--merge", "HEAD"]).run();
                 let merge = ["merge", "--quiet", "--squash", "--no-autostash", head];
-                self.with_hooks(git()).args(merge).undo_if_it_fails(undo)?;
+                self.or_undone(self.with_hooks(git()).args(merge), &before, &tree)?;
                 let commit = self.with_hooks(git()).args(["commit", "--quiet"]).arg(format!("--message={message}"));
-                commit.undo_if_it_fails(undo)?;
+                self.or_undone(commit, &before, &tree)?;
             }
         }
         let commit = git().args(["rev-parse", "--verify", "HEAD"]).text()?;
         Ok(Taken::Merged { into, commit })
+    }
+
+    /// A part of a merge must succeed. If it does not, for example because a hook refuses, the merge is undone.
+    fn or_undone(&self, part: Git, before: &str, merged: &str) -> Result<(), WorktreeError> {
+        let Err(error) = part.succeed() else { return Ok(()) };
+        let why = Box::new(error);
+        Err(match self.undo(before, merged) {
+            Ok(()) => WorktreeError::Undone { why },
+            Err(error) => WorktreeError::HalfMerged { why, kept: Box::new(error) },
+        })
+    }
+
+    /// Leads the checkout from a merged tree back to the commit before it, as a switch of branches would: what the user or a hook
+    /// has changed meanwhile stays. If that is in a file of the merge, git refuses, and nothing is changed.
+    fn undo(&self, before: &str, merged: &str) -> Result<(), WorktreeError> {
+        let git = || self.git(self.project.root());
+        // A commit that was made meanwhile has completed the merge.
+        if git().args(["rev-parse", "--verify", "HEAD"]).text()? != before {
+            return Ok(());
+        }
+        // Otherwise a file that was only touched would count as changed. Files that are changed are no error here.
+        git().args(["update-index", "-q", "--refresh"]).run()?;
+        git().args(["read-tree", "-m", "-u", merged, before]).succeed()?;
+        // Both leave the index and the files as they are: the one forgets the merge, the other the message of a squash.
+        git().args(["merge", "--quit"]).succeed()?;
+        git().args(["reset", "--quiet", "--soft", "HEAD"]).succeed()?;
+        Ok(())
     }
 
     /// What a merge into a commit would lead to. Changes nothing.
@@ -253,16 +280,22 @@ impl Repository {
         }
     }
 
-    /// The files that a tree adds and that are in the checkout without being tracked. Git would refuse to overwrite them; ignored ones it
-    /// overwrites.
+    /// The files in the checkout that are not tracked and that are where a tree adds files. Git would refuse to overwrite them; ignored
+    /// ones it would overwrite.
     fn untracked_in_the_way(&self, tree: &str) -> Result<Vec<String>, WorktreeError> {
         let git = || self.git(self.project.root());
+        let top = PathBuf::from(git().args(["rev-parse", "--show-toplevel"]).text()?);
         let added = ["diff", "--name-only", "-z", "--no-renames", "--diff-filter=A", "HEAD", tree];
-        let added: BTreeSet<_> = git().args(added).paths()?.into_iter().collect();
-        let untracked =
-            git().args(["ls-files", "--full-name", "--others", "--exclude-standard", "-z", ":/"]).paths()?;
-        let both = untracked.into_iter().filter(|path| added.contains(path)).take(SUBJECTS);
-        Ok(both.map(|path| path.to_string_lossy().into_owned()).collect())
+        let added = git().args(added).paths()?;
+        let mut found: Vec<&Path> = added.iter().filter_map(|path| what_is_at(&top, path)).collect();
+        found.dedup();
+        let mut untracked = Vec::new();
+        // In parts, because a command line has a limit.
+        for part in found.chunks(SUBJECTS) {
+            let list = ["ls-files", "--full-name", "--others", "-z", "--"];
+            untracked.extend(git().args(list).args(part.iter().map(|path| just(path))).paths()?);
+        }
+        Ok(untracked.iter().take(SUBJECTS).map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
     /// The files of `.hatchery` that a tree changes, but for prompts, which are texts of the project.
@@ -303,4 +336,11 @@ impl Repository {
         hold.dissolve()?;
         Ok(kept)
     }
+}
+
+/// What is in the place of a file: the path itself, or a file or link where it needs a folder.
+fn what_is_at<'a>(top: &Path, path: &'a Path) -> Option<&'a Path> {
+    let kind = |path: &&Path| top.join(path).symlink_metadata().ok();
+    let is_no_folder = |path: &&Path| kind(path).is_some_and(|found| !found.is_dir());
+    path.ancestors().find(is_no_folder).or_else(|| kind(&path).map(|_| path))
 }

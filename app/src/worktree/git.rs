@@ -169,22 +169,6 @@ impl Git {
         Ok(said.status.success().then(answer))
     }
 
-    /// The command must succeed. If it does not, what it has begun is undone.
-    pub fn undo_if_it_fails(
-        self,
-        undo: impl FnOnce() -> Result<GitOutput, WorktreeError>,
-    ) -> Result<(), WorktreeError> {
-        let asked = self.asked();
-        let said = self.run()?;
-        if said.status.success() {
-            return Ok(());
-        }
-        if let Err(error) = undo() {
-            tracing::warn!(%error, "a failed merge could not be undone");
-        }
-        Err(said.failed(asked))
-    }
-
     pub fn succeed(self) -> Result<GitOutput, WorktreeError> {
         let asked = self.asked();
         let said = self.run()?;
@@ -222,9 +206,10 @@ impl Git {
 
 impl GitOutput {
     pub fn failed(self, asked: String) -> WorktreeError {
-        let said = match self.complaint.is_empty() {
-            true => String::from_utf8_lossy(&self.out).chars().take(COMPLAINT_BYTES).collect(),
-            false => self.complaint,
+        let said = match (self.complaint.is_empty(), self.out.trim_ascii().is_empty()) {
+            (true, true) => format!("it gave no reason ({})", self.status),
+            (true, false) => String::from_utf8_lossy(&self.out).chars().take(COMPLAINT_BYTES).collect(),
+            (false, _) => self.complaint,
         };
         WorktreeError::Git { asked, said }
     }

@@ -190,6 +190,42 @@ fn a_hook_that_refuses_leaves_the_checkout_clean() {
     assert_eq!((shop.git(&["rev-parse", "HEAD"]), shop.git(&["status", "--porcelain"])), before);
 }
 
+/// What a hook does may as well be the user's work while the hook runs.
+#[test]
+fn a_merge_that_a_hook_refuses_drops_nothing_that_was_changed_meanwhile() {
+    let shop = shop();
+    worked(&shop, "one", &[write("a.txt", "of the agent\n"), write("new.txt", "new\n"), text("Done.")]);
+    shop.git(&["commit", "--quiet", "--allow-empty", "--message=the user goes on"]);
+    let read = |file: &str| fs::read_to_string(shop.grounds.path().join(file)).unwrap();
+    let (head, untouched) = (shop.git(&["rev-parse", "HEAD"]), read("a.txt"));
+    let hooks = shop.grounds.path().join(".git/hooks");
+    let ways: [(&[&str], &str); 2] =
+        [(&["merge", "one"], "pre-merge-commit"), (&["merge", "one", "--squash"], "pre-commit")];
+    for (how, hook) in ways {
+        write_program(&hooks.join(hook), "#!/bin/sh\necho mine > mine.txt; git add mine.txt; touch a.txt; exit 1\n");
+        let refused = shop.grounds.run(how);
+        assert_eq!(shop.git(&["status", "--porcelain", "--untracked-files=no"]), "A  mine.txt");
+        assert_eq!(
+            (read("mine.txt"), read("a.txt"), shop.git(&["rev-parse", "HEAD"])),
+            ("mine\n".into(), untouched.clone(), head.clone())
+        );
+        assert!(!["MERGE_HEAD", "MERGE_MSG", "SQUASH_MSG"].iter().any(|left| hooks.with_file_name(left).exists()));
+        assert!(refused.code == Some(1) && refused.stderr.contains("the merge was undone"), "{refused:?}");
+        shop.git(&["rm", "--quiet", "--force", "mine.txt"]);
+    }
+    for (how, hook) in ways {
+        write_program(&hooks.join(hook), "#!/bin/sh\necho mine >> a.txt; exit 1\n");
+        let refused = shop.grounds.run(how);
+        assert!(refused.code == Some(1) && refused.stderr.contains("the merge is not undone"), "{refused:?}");
+        assert!(
+            refused.stderr.contains("'a.txt' not uptodate") && refused.stderr.contains("git commit"),
+            "{refused:?}"
+        );
+        assert_eq!(read("a.txt"), "of the agent\nmine\n");
+        shop.git(&["reset", "--quiet", "--hard"]);
+    }
+}
+
 #[test]
 fn nothing_is_merged_while_the_agent_works_and_the_worktree_of_a_killed_one_is_rescued() {
     let shop = shop();
@@ -346,6 +382,30 @@ fn a_merge_over_an_untracked_file_is_refused_with_its_name() {
         assert!(!refused.stderr.contains("git merge"), "{}", refused.stderr);
     }
     assert_eq!(fs::read_to_string(shop.grounds.path().join("new.txt")).unwrap(), "of the user\n");
+}
+
+/// Git would overwrite them without a word.
+#[test]
+fn a_merge_over_an_ignored_file_is_refused_with_its_name() {
+    let shop = shop();
+    worked(&shop, "one", &[write("local.cfg", "of the agent\n"), write("place/a.txt", "1\n"), text("Done.")]);
+    // What is ignored is not committed, so the file of patterns comes after the commit.
+    let worktree = shop.git(&["worktree", "list", "--porcelain"]);
+    let worktree = worktree.lines().filter_map(|line| line.strip_prefix("worktree ")).nth(1).unwrap();
+    shop.git(&["-C", worktree, "add", "--all"]);
+    shop.git(&["-C", worktree, "commit", "--quiet", "--message=of the agent"]);
+    fs::write(shop.grounds.path().join(".git/info/exclude"), ".hatchery/\nlocal.cfg\nplace\n").unwrap();
+    for file in ["local.cfg", "place"] {
+        fs::write(shop.grounds.path().join(file), "of the user\n").unwrap();
+        for how in [&["merge", "one"][..], &["merge", "one", "--squash"]] {
+            let refused = shop.grounds.run(how);
+            assert!(refused.code == Some(1), "{refused:?}");
+            assert!(refused.stderr.contains(&format!("nothing was merged: {file}\n")), "{}", refused.stderr);
+        }
+        assert_eq!(fs::read_to_string(shop.grounds.path().join(file)).unwrap(), "of the user\n");
+        fs::remove_file(shop.grounds.path().join(file)).unwrap();
+    }
+    shop.grounds.run(&["merge", "one"]).good();
 }
 
 /// The user's branch says for which quest a merge was, and the quest is not offered for a merge again.
