@@ -129,8 +129,12 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let mut world = snapshot::restore(store.as_ref())?;
         let snapshot_at = world.head();
-        let mut recent = recent_since(store.as_ref(), store.indexed()?, snapshot_at)?;
+        let indexed = store.indexed()?;
+        let mut recent = recent_since(store.as_ref(), indexed.unwrap_or(EventId::START), snapshot_at)?;
         snapshot::fold(store.as_ref(), &mut world, |record, _| recent.note(&record))?;
+        if indexed.is_none() {
+            rebuild_index(store.as_ref(), &world, &mut recent);
+        }
         let (inbox, jobs) = mpsc::channel(INBOX);
         let foreign = Arc::new(Notify::new());
         let notified = Arc::clone(&foreign);
@@ -164,6 +168,19 @@ impl Engine {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+}
+
+/// Replaces an index that is not sound. If that fails, the next checkpoint tries again.
+fn rebuild_index(store: &dyn Store, world: &World, recent: &mut RecentMessages) {
+    let encoded = snapshot::encode(world).map_err(EngineError::from);
+    match encoded.and_then(|snapshot| Ok(store.rebuild(&snapshot, &recent.ranges())?)) {
+        Ok(true) => {
+            tracing::warn!("the index of messages was damaged; it was rebuilt from the log");
+            recent.forget(world.head());
+        }
+        Ok(false) => tracing::warn!("the index of messages was damaged; another daemon has rebuilt it"),
+        Err(error) => tracing::warn!(%error, "the index of messages is damaged and could not be rebuilt"),
     }
 }
 

@@ -159,8 +159,13 @@ fn differs(kept: &crate::store::Snapshot, world: &World) -> Option<String> {
 
 /// Reads every agent's messages through the index and compares their ids with those in the log.
 fn bad_index(store: &dyn Store, ranges: &RecentMessages, head: EventId) -> Result<Vec<String>, EngineError> {
+    let Some(indexed) = store.indexed()? else {
+        return Ok(vec![
+            "it is not known how far the index goes: the number is damaged, or is beyond the end of the log".into(),
+        ]);
+    };
     // A running daemon may have indexed more since the log was read.
-    let indexed = store.indexed()?.min(head);
+    let indexed = indexed.min(head);
     let mut bad = Vec::new();
     for (agent, of) in ranges.ranges().of {
         let expected = of.iter().flat_map(|range| range.first.0..=range.last.0.min(indexed.0));

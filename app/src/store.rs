@@ -91,18 +91,19 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError>;
 
     /// Writes a snapshot, deletes all but the newest [`SNAPSHOTS_KEPT`], and adds the ranges to the index, unless another process
-    /// has indexed those events. Returns how far the index goes now.
+    /// has indexed those events. An index that is not sound is emptied first. Returns how far the index goes now.
     fn checkpoint(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<EventId, StoreError>;
 
-    /// The last event that is indexed.
-    fn indexed(&self) -> Result<EventId, StoreError>;
+    /// The last event that is indexed. None when the index is not sound: its row contradicts itself, or names an event beyond the
+    /// end of the log.
+    fn indexed(&self) -> Result<Option<EventId>, StoreError>;
 
     /// Passes all messages of the parts of a history to `visit` as they arrive: those in the index, and those in the `recent`
     /// ranges, which the caller adds. Not in order; a message that is in both comes twice. Checksums count as in `read_after`.
     fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError>;
 
     /// Replaces all snapshots and the whole index by a snapshot and ranges that were folded from the first event on: all at once,
-    /// or nothing. False, without a change, when the index has gone further meanwhile.
+    /// or nothing. False, without a change, when the index is sound and has gone further meanwhile.
     fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError>;
 
     /// Looks for damage below the log: broken pages, a broken schema, rows that differ from their checksums. Returns a sentence

@@ -68,6 +68,8 @@ const READ_PARTS: &str = "
     SELECT events.id, events.body, events.stream, events.sum
     FROM unnest($4::bigint[], $5::bigint[]) AS range (first, last)
     JOIN events ON events.id BETWEEN range.first AND range.last";
+/// See [`Store::indexed`].
+const INDEXED: &str = "SELECT upto FROM indexed WHERE upto = again AND upto BETWEEN 0 AND (SELECT head FROM log)";
 const READ_AFTER: &str = "SELECT id, body, stream, sum FROM events WHERE id > $1 ORDER BY id LIMIT $2";
 
 pub struct Postgres {
@@ -310,7 +312,7 @@ impl Store for Postgres {
                 )
                 .await?;
             transaction.execute(OLD_MARKS, &[]).await?;
-            let mut upto = locked_index(&transaction).await?;
+            let mut upto = locked_sound_index(&transaction).await?;
             if upto == ranges.after {
                 add_ranges(&transaction, ranges).await?;
                 upto = ranges.upto;
@@ -320,9 +322,9 @@ impl Store for Postgres {
         })
     }
 
-    fn indexed(&self) -> Result<EventId, StoreError> {
+    fn indexed(&self) -> Result<Option<EventId>, StoreError> {
         self.on_side_connection(async |reader| {
-            Ok(event_id(reader.query_one("SELECT upto FROM indexed", &[]).await?.try_get(0)?))
+            reader.query_opt(INDEXED, &[]).await?.map(|row| row.try_get(0).map(event_id)).transpose()
         })
     }
 
@@ -337,7 +339,7 @@ impl Store for Postgres {
     fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError> {
         self.on_side_connection(async |connection| {
             let transaction = connection.transaction().await?;
-            if locked_index(&transaction).await? > ranges.upto {
+            if locked_sound_index(&transaction).await? > ranges.upto {
                 return Ok(false);
             }
             transaction.batch_execute("DELETE FROM snapshots; DELETE FROM message_ranges").await?;
@@ -411,10 +413,15 @@ async fn add_snapshot(transaction: &Transaction<'_>, snapshot: &Snapshot) -> Res
     Ok(())
 }
 
-/// How far the index goes. It is locked until the transaction ends.
-async fn locked_index(transaction: &Transaction<'_>) -> Result<EventId, tokio_postgres::Error> {
-    let upto = transaction.query_one("SELECT upto FROM indexed FOR UPDATE", &[]).await?;
-    Ok(event_id(upto.try_get(0)?))
+/// How far the index goes. One that is not sound is emptied. It is locked until the transaction ends.
+async fn locked_sound_index(transaction: &Transaction<'_>) -> Result<EventId, tokio_postgres::Error> {
+    // In a statement of its own: the end of the log is to be read after the wait.
+    transaction.execute("SELECT FROM indexed FOR UPDATE", &[]).await?;
+    if let Some(row) = transaction.query_opt(INDEXED, &[]).await? {
+        return Ok(event_id(row.try_get(0)?));
+    }
+    transaction.batch_execute("DELETE FROM message_ranges; UPDATE indexed SET upto = 0, again = 0").await?;
+    Ok(EventId::START)
 }
 
 /// Adds the ranges to the index, in one statement for all agents. The index goes as far as the ranges then.
@@ -432,7 +439,7 @@ async fn add_ranges(transaction: &Transaction<'_>, ranges: &MessageRanges) -> Re
             &[&agents, &los, &his],
         )
         .await?;
-    transaction.execute("UPDATE indexed SET upto = $1", &[&position(ranges.upto)]).await?;
+    transaction.execute("UPDATE indexed SET upto = $1, again = $1", &[&position(ranges.upto)]).await?;
     Ok(())
 }
 

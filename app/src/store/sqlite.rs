@@ -219,7 +219,7 @@ impl Store for Sqlite {
                 "DELETE FROM snapshots WHERE at NOT IN (SELECT at FROM snapshots ORDER BY at DESC LIMIT ?1)",
                 [SNAPSHOTS_KEPT],
             )?;
-            let indexed = indexed_of(transaction)?;
+            let indexed = sound_index(transaction)?;
             if indexed != ranges.after {
                 return Ok(indexed);
             }
@@ -228,7 +228,7 @@ impl Store for Sqlite {
         })
     }
 
-    fn indexed(&self) -> Result<EventId, StoreError> {
+    fn indexed(&self) -> Result<Option<EventId>, StoreError> {
         self.reading(indexed_of)
     }
 
@@ -255,7 +255,7 @@ impl Store for Sqlite {
 
     fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError> {
         self.writing(|transaction, _| {
-            if indexed_of(transaction)? > ranges.upto {
+            if sound_index(transaction)? > ranges.upto {
                 return Ok(false);
             }
             transaction.execute_batch("DELETE FROM snapshots; DELETE FROM message_ranges")?;
@@ -453,12 +453,29 @@ fn add_ranges(connection: &Connection, ranges: &MessageRanges) -> rusqlite::Resu
             insert.execute(params![agent.to_string(), first.first.0, last.last.0, pairs(of)])?;
         }
     }
-    connection.execute("UPDATE indexed SET upto = ?1", [ranges.upto.0])?;
-    Ok(())
+    set_indexed(connection, ranges.upto)
 }
 
-fn indexed_of(connection: &Connection) -> rusqlite::Result<EventId> {
-    connection.query_row("SELECT upto FROM indexed", [], |row| row.get(0)).map(EventId)
+/// See [`Store::indexed`].
+fn indexed_of(connection: &Connection) -> rusqlite::Result<Option<EventId>> {
+    const SOUND: &str = "SELECT upto FROM indexed
+        WHERE upto = again AND upto BETWEEN 0 AND (SELECT coalesce(max(id), 0) FROM events)";
+    connection.query_row(SOUND, [], |row| row.get(0)).optional().map(|upto| upto.map(position))
+}
+
+/// How far the index goes. One that is not sound is emptied.
+fn sound_index(connection: &Connection) -> rusqlite::Result<EventId> {
+    if let Some(upto) = indexed_of(connection)? {
+        return Ok(upto);
+    }
+    connection.execute("DELETE FROM message_ranges", [])?;
+    set_indexed(connection, EventId::START)?;
+    Ok(EventId::START)
+}
+
+fn set_indexed(connection: &Connection, upto: EventId) -> rusqlite::Result<()> {
+    connection.execute("INSERT OR REPLACE INTO indexed (single, upto, again) VALUES (1, ?1, ?1)", [upto.0])?;
+    Ok(())
 }
 
 /// Ranges as JSON pairs, which a statement can take apart with `json_each`.

@@ -44,6 +44,7 @@ conformance![
     snapshots_are_kept_replaced_and_dropped,
     parts_of_a_history_are_found_by_the_index_and_by_what_the_caller_knows,
     only_ranges_that_continue_the_index_are_added_to_it,
+    an_index_beyond_the_log_is_not_used,
     a_sound_store_has_nothing_to_report,
     concurrent_writers_make_one_log,
 ];
@@ -299,9 +300,9 @@ fn parts_of_a_history_are_found_by_the_index_and_by_what_the_caller_knows(place:
         of: vec![(BEN, vec![range(2, 2), range(15, 15)])],
     };
     assert!(!store.rebuild(&at(13), &anew(13)).unwrap());
-    assert_eq!(store.indexed().unwrap(), EventId(14));
+    assert_eq!(store.indexed().unwrap(), Some(EventId(14)));
     assert!(store.rebuild(&at(16), &anew(16)).unwrap());
-    assert_eq!(store.indexed().unwrap(), EventId(16));
+    assert_eq!(store.indexed().unwrap(), Some(EventId(16)));
     assert_eq!(ids_of_parts(&*store, &whole, &[range(17, 17)]), [17]);
     assert_eq!(ids_of_parts(&*store, &[part(BEN, 0, 20)], &[]), [2, 15]);
 }
@@ -341,7 +342,31 @@ fn only_ranges_that_continue_the_index_are_added_to_it(place: &Place) {
     assert_eq!(ids_of_parts(&*store, &[part(ANN, 0, 9)], &[]), [1, 2]);
     assert_eq!(store.checkpoint(&at(8), &ranges(4, 8, 7, 8)).unwrap(), EventId(8));
     assert_eq!(ids_of_parts(&*store, &[part(ANN, 0, 9)], &[]), [1, 2, 7, 8]);
-    assert_eq!(store.indexed().unwrap(), EventId(8));
+    assert_eq!(store.indexed().unwrap(), Some(EventId(8)));
+}
+
+/// As when the end of the log was lost: the index names rows that may become other messages.
+fn an_index_beyond_the_log_is_not_used(place: &Place) {
+    let store = place.open();
+    append(&*store, 0, &[], &rows("a", 4)).unwrap();
+    let ranges = |after, upto| MessageRanges {
+        after: EventId(after),
+        upto: EventId(upto),
+        of: vec![(ANN, vec![range(after + 1, upto)])],
+    };
+    let beyond = || {
+        store.rebuild(&at(4), &ranges(0, 6)).unwrap();
+        assert_eq!(store.indexed().unwrap(), None);
+    };
+    beyond();
+    assert!(store.rebuild(&at(4), &ranges(0, 3)).unwrap(), "although it goes less far");
+    assert_eq!(store.indexed().unwrap(), Some(EventId(3)));
+    beyond();
+    assert_eq!(store.checkpoint(&at(4), &ranges(2, 4)).unwrap(), EventId::START);
+    assert_eq!(ids_of_parts(&*store, &[part(ANN, 0, 4)], &[]), [0; 0]);
+    beyond();
+    assert_eq!(store.checkpoint(&at(4), &ranges(0, 4)).unwrap(), EventId(4));
+    assert_eq!(ids_of_parts(&*store, &[part(ANN, 0, 4)], &[]), [1, 2, 3, 4]);
 }
 
 fn at(id: u64) -> Snapshot {

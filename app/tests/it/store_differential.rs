@@ -155,6 +155,7 @@ fn take(step: &Step, place: &Place, store: &mut Arc<dyn Store>) -> String {
         }
         Step::Head => answer(store.head()),
         Step::Checkpoint(snapshot, of, late) => answer(store.indexed().and_then(|indexed| {
+            let indexed = indexed.unwrap_or(EventId::START);
             let after = if *late { EventId(indexed.0 + 1) } else { indexed };
             let of = of.iter().map(|(agent, ranges)| (*agent, since(after, ranges))).collect();
             let ranges = MessageRanges { after, upto: snapshot.at.max(after), of };

@@ -64,7 +64,7 @@ impl Store for FaultyStore {
         self.inner.checkpoint(snapshot, runs)
     }
 
-    fn indexed(&self) -> Result<EventId, StoreError> {
+    fn indexed(&self) -> Result<Option<EventId>, StoreError> {
         self.inner.indexed()
     }
 

@@ -124,6 +124,47 @@ fn a_changed_row_is_told_and_never_shown() {
     }
 }
 
+/// It would hide every message between its true end and the one that it names.
+#[test]
+fn an_index_that_names_a_wrong_end_is_told_and_made_again() {
+    let database = Server::shared().database();
+    for url in [None, Some(database.url())] {
+        let grounds = Grounds::with(&url.as_ref().map(|url| format!("store = \"{url}\"")).unwrap_or_default());
+        let run_sql = |sql: &str| match url {
+            Some(_) => database.run_sql(sql),
+            None => rusqlite::Connection::open(grounds.database()).unwrap().execute_batch(sql).unwrap(),
+        };
+        let daemon = grounds.up();
+        let agent = daemon.door.agent(None);
+        let say = |daemon: &Daemon| assert_eq!(daemon.door.say(&agent, "a word").status, 201);
+        (0..6).for_each(|_| say(&daemon));
+        // The index is written at the end of the daemon, and not when it is killed.
+        daemon.signal(Signal::TERM);
+        daemon.wait();
+        let daemon = grounds.up();
+        (0..6).for_each(|_| say(&daemon));
+        let mut messages = daemon.door.history(&agent).len();
+        daemon.kill();
+        // Within the log, and beyond its end.
+        for flipped in ["upto + 4", "upto + 64"] {
+            run_sql(&format!("UPDATE indexed SET upto = {flipped}"));
+            let daemon = grounds.up();
+            say(&daemon);
+            messages += 1;
+            assert_eq!(daemon.door.history(&agent).len(), messages, "{flipped}");
+            daemon.kill();
+            let log = grounds.said() + &fs::read_to_string(grounds.data().join("daemon.log")).unwrap_or_default();
+            assert!(log.contains("the index of messages was damaged; it was rebuilt"), "{log}");
+            grounds.run(&["fsck"]).good();
+            run_sql(&format!("UPDATE indexed SET upto = {flipped}"));
+            grounds.run(&["fsck", "--repair"]).good();
+            run_sql(&format!("UPDATE indexed SET upto = {flipped}"));
+            let checked = grounds.run(&["fsck"]);
+            assert!(checked.code == Some(4) && checked.stdout.contains("how far the index goes"), "{checked:?}");
+        }
+    }
+}
+
 #[test]
 fn a_shared_log_that_was_changed_or_set_back_is_told() {
     let database = Server::shared().database();
