@@ -119,6 +119,7 @@ fn a_merge_leaves_the_worktree_to_an_agent_that_stays() {
     shop.grounds.run(&["say", "flag", "Go on"]).good();
     shop.wait_said(&agent, "second");
     shop.grounds.run(&["stop", "flag"]).good();
+    assert_eq!(shop.end(&agent), "user_ended");
     let merged = shop.grounds.run(&["merge", "flag"]);
     assert!(merged.stderr.contains("the branch and its worktree are removed"), "{}", merged.stderr);
     assert_eq!(fs::read_to_string(shop.grounds.path().join("b.txt")).unwrap(), "2\n");
