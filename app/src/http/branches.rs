@@ -94,6 +94,7 @@ pub struct MergedBranch {
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ClearedBranch {
     /// The name for `hatchery rescue restore`, if something was kept that your branch does not have.
     pub rescued: Option<String>,

@@ -84,14 +84,14 @@ fn every_role_acts_and_every_signal_is_heeded() {
     assert!(brief.contains("half of it") && brief.contains("the keystone"), "{brief}");
     let brief = shop.brief(&mender);
     assert!(
-        brief.contains("The codeweaver of this step needs")
+        brief.contains("The codeweaver of this step asked for you")
             && brief.contains("a crack")
             && brief.contains("on the left")
     );
     assert!(last_user(&shop, &second).contains("filled the crack"), "{}", last_user(&shop, &second));
     assert_eq!(shop.conversation(&second).len(), 2);
     assert_eq!(shop.conversation(&siege).len(), 1, "it did not want to go on");
-    assert!(shop.brief(&third).contains("The siegemaster of this step needs"));
+    assert!(shop.brief(&third).contains("The siegemaster of this step asked for you"));
     let lawbringer = agents("review").pop().unwrap();
     assert!(last_user(&shop, &lawbringer).contains("mended the last crack"));
     assert_eq!(shop.step(&quest, "arch")["summary"], "the crack is gone");

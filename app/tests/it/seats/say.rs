@@ -133,7 +133,7 @@ fn an_agent_of_the_leads_team_gets_no_process_of_ours() {
     let told: Vec<&str> =
         history.iter().filter(|it| it["kind"] == "user").map(|it| it["content"].as_str().unwrap()).collect();
     assert!(told[0].contains("Create your team with the name `hatchery-"), "{}", told[0]);
-    assert!(told[0].contains("sends messages for the user to `ada`"), "{}", told[0]);
+    assert!(told[0].contains("member `ada`, and the user"), "{}", told[0]);
     assert_eq!(told[2..], ["[ROUTE TO AGENT: Lyra]\n\nhello", "[ROUTE TO AGENT: Lyra]\n\nhow are you?"]);
     // The thread of the agent has both, although the words went through the lead.
     let thread = must(&scene, &["thread", "Lyra"]);
