@@ -201,8 +201,7 @@ pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hatchery_core::Address;
-    use hatchery_core::{AgentId, step};
+    use hatchery_core::{Address, AgentId, step};
     use std::time::{Duration, Instant};
     use tokio::sync::oneshot;
 
