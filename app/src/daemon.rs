@@ -6,7 +6,7 @@ use crate::data_guard::DataGuard;
 use crate::engine::{self, Engine, EngineError, SubmitError};
 use crate::git_shield;
 use crate::glance;
-use crate::http::{self, Api, Guard, Limits};
+use crate::http::{self, ApiContext, Guard, Limits, Trials};
 use crate::human_inbox;
 use crate::live_settings::LiveSettings;
 use crate::log_head::LogHead;
@@ -40,7 +40,7 @@ pub struct Daemon {
     project: Project,
     engine: Engine,
     listener: TcpListener,
-    api: Api,
+    api: Arc<ApiContext>,
     closing: watch::Sender<bool>,
     limits: Limits,
     context: Arc<RunnerContext>,
@@ -110,14 +110,13 @@ impl Daemon {
         let settings = Arc::new(LiveSettings::new(&project, flags, Arc::clone(&context), config.clone())?);
         let (closing, on_closing) = watch::channel(false);
         let (outbox, keeper) = team_outbox::open(&project);
-        let api = Api {
+        let api = Arc::new(ApiContext {
             handle: engine.handle.clone(),
-            guard: Arc::new(Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone())),
-            defaults: settings.defaults(),
+            guard: Guard::new(config.auth, token.clone(), address, config.allowed_hosts.clone()),
             settings,
             calls: Arc::clone(&context.calls),
             live: Arc::clone(&context.live),
-            trials: Arc::default(),
+            trials: Trials::default(),
             status_files: FilesShown::new(&project),
             outbox,
             project: project.root().display().to_string(),
@@ -129,7 +128,7 @@ impl Daemon {
             max_body_bytes: config.max_body_bytes,
             imports: Arc::new(Semaphore::new(1)),
             closing: on_closing,
-        };
+        });
         // Nothing can be reached by the address that means all addresses.
         let reached = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())),
@@ -170,15 +169,11 @@ impl Daemon {
             tokio::spawn(notifications::run(self.api.settings.notify(), self.project.clone(), handle.clone()));
         // Before there are new ones.
         let mut keeper = self.keeper;
-        keeper.take_left(&self.api.defaults.seats, &handle).await;
-        let outbox =
-            tokio::spawn(keeper.keep(self.api.defaults.seats.clone(), handle.clone(), self.closing.subscribe()));
+        let seats = self.api.settings.defaults().seats.clone();
+        keeper.take_left(&seats, &handle).await;
+        let outbox = tokio::spawn(keeper.keep(seats.clone(), handle.clone(), self.closing.subscribe()));
         let closing = self.closing.subscribe();
-        let inboxes = tokio::spawn(human_inbox::keep_reading(
-            self.api.defaults.seats.clone(),
-            handle.clone(),
-            self.closing.subscribe(),
-        ));
+        let inboxes = tokio::spawn(human_inbox::keep_reading(seats, handle.clone(), self.closing.subscribe()));
         let settings = tokio::spawn(Arc::clone(&self.api.settings).keep(self.closing.subscribe()));
         let server = tokio::spawn(http::serve(self.listener, http::router(&self.api), self.limits, closing));
         let mut engine = tokio::task::spawn_blocking(|| self.engine.join());

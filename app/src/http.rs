@@ -84,6 +84,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use hatchery_core::Record;
 use hatchery_core::event::write_wire;
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, watch};
@@ -94,20 +95,26 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What the handlers share.
+/// What the handlers share. Cheap to clone, because each extractor of a request clones it.
 #[derive(Clone, Debug)]
 pub struct Api {
-    pub handle: Handle,
-    pub guard: Arc<Guard>,
     /// How agents are run, as the settings said when the request came.
     pub defaults: Arc<RunDefaults>,
+    context: Arc<ApiContext>,
+}
+
+/// The part of [`Api`] that is the same for all requests.
+#[derive(Debug)]
+pub struct ApiContext {
+    pub handle: Handle,
+    pub guard: Guard,
     pub settings: Arc<LiveSettings>,
     /// Takes in what agents ask for by their tools.
     pub calls: Arc<Calls>,
     /// What agents are writing at the moment.
     pub live: Arc<LiveTexts>,
     /// The wards that were tried before their quests began.
-    pub trials: Arc<Trials>,
+    pub trials: Trials,
     /// Says when the status files show a change.
     pub status_files: FilesShown,
     /// Messages to agents of a lead's team.
@@ -126,13 +133,21 @@ pub struct Api {
     pub closing: watch::Receiver<bool>,
 }
 
+impl Deref for Api {
+    type Target = ApiContext;
+
+    fn deref(&self) -> &ApiContext {
+        &self.context
+    }
+}
+
 /// What the routes keep. Each request gets an [`Api`] with the settings of its moment.
 #[derive(Clone, Debug)]
-struct Routed(Api);
+struct Routed(Arc<ApiContext>);
 
 impl FromRef<Routed> for Api {
-    fn from_ref(Routed(api): &Routed) -> Self {
-        Self { defaults: api.settings.defaults(), ..api.clone() }
+    fn from_ref(Routed(context): &Routed) -> Self {
+        Self { defaults: context.settings.defaults(), context: Arc::clone(context) }
     }
 }
 
@@ -188,18 +203,18 @@ impl IntoResponse for Accepted {
 }
 
 /// All routes, and the document that describes them.
-pub fn router(api: &Api) -> Router {
+pub fn router(context: &Arc<ApiContext>) -> Router {
     documented()
         .split_for_parts()
         .0
         .route("/", axum::routing::get(page::document))
         .fallback(page::elsewhere)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(api.max_body_bytes))
-        .layer(middleware::from_fn_with_state(api.clone(), in_time))
-        .layer(middleware::from_fn_with_state(api.clone(), guard::admit))
-        .layer(middleware::from_fn_with_state(api.clone(), dialect::say_errors))
-        .with_state(Routed(api.clone()))
+        .layer(DefaultBodyLimit::max(context.max_body_bytes))
+        .layer(middleware::from_fn_with_state(Arc::clone(context), in_time))
+        .layer(middleware::from_fn_with_state(Arc::clone(context), guard::admit))
+        .layer(middleware::from_fn_with_state(Arc::clone(context), dialect::say_errors))
+        .with_state(Routed(Arc::clone(context)))
 }
 
 /// The OpenAPI document, for those who want it without a daemon.
@@ -324,12 +339,12 @@ fn documented() -> OpenApiRouter<Routed> {
 }
 
 /// Every answer begins in time, or says that it could not. A stream has begun when its head is sent.
-async fn in_time(State(api): State<Api>, request: Request, next: Next) -> Response {
+async fn in_time(State(context): State<Arc<ApiContext>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if ["/api/fsck", "/api/history/import", "/api/adopt"].contains(&path) || path.ends_with("/try-ward") {
         return next.run(request).await;
     }
-    match tokio::time::timeout(api.request_timeout, next.run(request)).await {
+    match tokio::time::timeout(context.request_timeout, next.run(request)).await {
         Ok(response) => response,
         Err(_) => ApiError::new(
             StatusCode::REQUEST_TIMEOUT,

@@ -1,7 +1,7 @@
 //! What clients get that know only the original program: its event stream (`?dialect=julian`), and errors in its form.
 
-use super::Api;
 use super::error::ApiError;
+use super::{Api, ApiContext};
 use crate::config::Dialect;
 use crate::engine::RecordFollower;
 use crate::seat_dialect::Translator;
@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use hatchery_core::EventId;
 use serde_json::json;
 use std::convert::Infallible;
+use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 
@@ -60,9 +61,9 @@ pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiErr
 }
 
 /// Such clients show `error` as it is, so it must be a sentence for them. Who has our token knows our own form.
-pub async fn say_errors(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let dialect = api.settings.defaults().seats.dialect;
-    let is_theirs = dialect == Dialect::Julian && !api.guard.has_token(request.headers());
+pub async fn say_errors(State(context): State<Arc<ApiContext>>, request: Request, next: Next) -> Response {
+    let dialect = context.settings.defaults().seats.dialect;
+    let is_theirs = dialect == Dialect::Julian && !context.guard.has_token(request.headers());
     let response = next.run(request).await;
     match response.extensions().get::<ApiError>().filter(|_| is_theirs) {
         None => response,

@@ -1,7 +1,7 @@
 //! Who may come in. The daemon does whatever its API is told, so neither a web page nor a rebound DNS name may speak to
 //! it: the host must be ours, the origin must be ours, and the caller must know the token.
 
-use super::Api;
+use super::ApiContext;
 use super::error::ApiError;
 use super::page;
 use crate::blocking::blocking;
@@ -14,6 +14,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use hatchery_core::run::AttemptId;
 use std::net::IpAddr;
+use std::sync::Arc;
 use subtle::ConstantTimeEq as _;
 
 /// What is needed to decide.
@@ -139,14 +140,14 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// The token of a run, if the request names one and stays within what the tools of that run may do: an agent acts only for itself.
 /// Whether the token is genuine is for [`is_token_of`] to say.
-fn token_of_run(api: &Api, request: &Request) -> Option<(AttemptId, String)> {
+fn token_of_run(api: &ApiContext, request: &Request) -> Option<(AttemptId, String)> {
     let token = bearer(request.headers())?;
     let of = run_folder::attempt_of_token(token)?;
     may_ask(api, request, of).then(|| (of, token.to_owned()))
 }
 
 /// Whether the tools of this attempt may make the request.
-fn may_ask(api: &Api, request: &Request, of: AttemptId) -> bool {
+fn may_ask(api: &ApiContext, request: &Request, of: AttemptId) -> bool {
     let agent = of.agent.to_string();
     let post = match (request.method(), request.uri().path()) {
         (&Method::GET, "/api/agents" | "/api/state" | "/api/inbox") => return true,
@@ -162,12 +163,12 @@ fn may_ask(api: &Api, request: &Request, of: AttemptId) -> bool {
     about_itself || its_mail || its_quest
 }
 
-async fn is_token_of(api: &Api, of: AttemptId, offered: &str) -> bool {
+async fn is_token_of(api: &ApiContext, of: AttemptId, offered: &str) -> bool {
     let open = api.handle.view().run(of.agent).is_some_and(|run| run.is_open() && run.attempt_id(of.agent) == of);
     if !open {
         return false;
     }
-    let folder = RunFolder::of(&api.defaults.project, of);
+    let folder = RunFolder::of(&api.settings.defaults().project, of);
     let token = blocking(move || folder.token()).await;
     matches!(token, Ok(Some(token)) if token.as_bytes().ct_eq(offered.as_bytes()).into())
 }
@@ -194,7 +195,7 @@ pub fn cut(text: &str) -> String {
     text.chars().take(SHOWN_CHARS).collect()
 }
 
-pub async fn admit(State(api): State<Api>, request: Request, next: Next) -> Response {
+pub async fn admit(State(api): State<Arc<ApiContext>>, request: Request, next: Next) -> Response {
     let mut response = match api.guard.opens(&request) {
         Some(opened) => opened,
         None => {

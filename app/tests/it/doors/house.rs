@@ -7,7 +7,7 @@ use crate::support::{runtime, transcripts};
 use hatchery::clock::SystemClock;
 use hatchery::config::{Auth, Config, Flags};
 use hatchery::engine::{Engine, EngineOptions, Handle};
-use hatchery::http::{Api, Guard, Limits, router, serve};
+use hatchery::http::{ApiContext, Guard, Limits, Trials, router, serve};
 use hatchery::live_settings::LiveSettings;
 use hatchery::project::Project;
 use hatchery::runner::{self, RunnerContext};
@@ -99,16 +99,15 @@ impl House {
         let workshop = Arc::new(workshop);
         let settings = LiveSettings::new(&project, Flags::default(), Arc::clone(&workshop), config).unwrap();
         let settings = Arc::new(settings);
-        let api = Api {
+        let api = Arc::new(ApiContext {
             handle: handle.clone(),
-            defaults: settings.defaults(),
             settings: Arc::clone(&settings),
             calls: Arc::clone(&workshop.calls),
             live: std::sync::Arc::default(),
-            trials: Arc::default(),
+            trials: Trials::default(),
             status_files: FilesShown::new(&project),
             outbox: team_outbox::open(&project).0,
-            guard: Arc::new(Guard::new(rules.auth, TOKEN.into(), address, Vec::new())),
+            guard: Guard::new(rules.auth, TOKEN.into(), address, Vec::new()),
             project: "/project".into(),
             store: url.to_string(),
             log_head: None,
@@ -118,7 +117,7 @@ impl House {
             max_body_bytes: rules.max_body_bytes,
             imports: Arc::new(Semaphore::new(1)),
             closing: on_closing.clone(),
-        };
+        });
         let runner = rules.runner.then(|| runtime().spawn(runner::run(workshop, handle.plan())));
         let server = runtime().spawn(serve(listener, router(&api), rules.limits, on_closing));
         Self {

@@ -5,7 +5,7 @@ use super::raw::{Parts, Reply};
 use super::schema::Schemas;
 use crate::support::runtime;
 use hatchery::calls::{Call, CallWriter, Calls};
-use hatchery::http::{Api, Guard, router};
+use hatchery::http::{ApiContext, Guard, Trials, router};
 use hatchery::run_folder::RunFolder;
 use hatchery::status_files::FilesShown;
 use hatchery_core::Command;
@@ -147,16 +147,15 @@ fn is_explained(document: &Value, about: &Value) -> bool {
 
 /// Axum does not list its routes, but shows them when it is debugged.
 fn routed(house: &House) -> BTreeSet<String> {
-    let api = Api {
+    let api = Arc::new(ApiContext {
         handle: house.handle.clone(),
-        defaults: house.settings.defaults(),
         settings: Arc::clone(&house.settings),
         calls: Arc::new(Calls::new(house.handle.clone())),
         live: std::sync::Arc::default(),
-        trials: Arc::default(),
+        trials: Trials::default(),
         status_files: FilesShown::new(&house.settings.defaults().project),
         outbox: hatchery::team_outbox::open(&house.settings.defaults().project).0,
-        guard: Arc::new(Guard::new(hatchery::config::Auth::None, String::new(), house.address, Vec::new())),
+        guard: Guard::new(hatchery::config::Auth::None, String::new(), house.address, Vec::new()),
         project: String::new(),
         store: String::new(),
         log_head: None,
@@ -166,7 +165,7 @@ fn routed(house: &House) -> BTreeSet<String> {
         max_body_bytes: 1,
         imports: Arc::new(tokio::sync::Semaphore::new(1)),
         closing: tokio::sync::watch::channel(false).1,
-    };
+    });
     let shown = format!("{:?}", router(&api));
     shown.split('"').filter(|text| text.starts_with('/')).map(str::to_owned).collect()
 }
