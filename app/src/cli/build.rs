@@ -40,6 +40,7 @@ enum BuildCommand {
     /// Record what happened to a chunk
     Chunk {
         /// The chunk's number
+        #[arg(value_parser = chunk_number)]
         id: ChunkId,
         /// What happened to the chunk
         #[arg(value_enum)]
@@ -56,7 +57,7 @@ enum BuildCommand {
         #[arg(long, value_enum)]
         choose: Option<ResumeChoice>,
         /// Build this completed chunk again; may be given several times
-        #[arg(long, value_name = "CHUNK")]
+        #[arg(long, value_name = "CHUNK", value_parser = chunk_number)]
         rebuild: Vec<ChunkId>,
         /// What to do with completed chunks whose sections have changed: rebuild (1) or keep (2)
         #[arg(long, value_enum)]
@@ -279,4 +280,8 @@ fn numbers(ids: &[ChunkId]) -> String {
 
 fn refusal(error: BuildError) -> Report {
     NotChanged::from(StatusRefusal::from(error)).into()
+}
+
+fn chunk_number(text: &str) -> Result<ChunkId, &'static str> {
+    text.parse().map_err(|_| "give the number of the chunk; `hatchery build show` lists the chunks")
 }
