@@ -209,7 +209,9 @@ impl StatusDocument {
                 if parent_is_list(&old, path) {
                     return Err(EditError::ItemNotClearable { at: path.clone() });
                 }
-                change(Some(&old), path, 0, &mut |_| Ok(Json::null()))?
+                let cleared = change(Some(&old), path, 0, &mut |_| Ok(Json::null()))?;
+                // The objects on the way to nothing are not made.
+                if self.get(path).is_some() { cleared } else { old }
             }
         };
         if new.text().len() > MAX_DOCUMENT_BYTES {

@@ -129,6 +129,14 @@ fn clear_writes_null_and_null_equals_absent() {
 }
 
 #[test]
+fn clearing_what_is_not_there_changes_nothing() {
+    let clear = |at: &str| Edit::Clear { path: path(at) };
+    assert_eq!(changed(r#"{"a":1}"#, &clear("b.c")), r#"{"a":1}"#);
+    assert_eq!(changed(r#"{"a":{}}"#, &clear("a.b.c")), r#"{"a":{}}"#);
+    assert!(matches!(refused(r#"{"a":"x"}"#, &clear("a.b")), EditError::NothingBelow { .. }));
+}
+
+#[test]
 fn merge_goes_field_by_field() {
     let merge = |patch: &str| Edit::Merge { patch: json(patch) };
     let before = r#"{"a":{"x":1,"y":{"z":1}},"keep":{"unknown":[1]}}"#;
