@@ -1,7 +1,7 @@
 //! A file by its identity on disk. A path can be deleted or replaced while a process still has the old file open; then everything
 //! that the process writes is lost with it.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -49,10 +49,13 @@ pub struct FileVersion {
 }
 
 impl FileVersion {
+    pub fn of(meta: &Metadata) -> Self {
+        Self { inode: meta.ino(), bytes: meta.len(), modified: (meta.mtime(), meta.mtime_nsec()) }
+    }
+
     /// None if there is no file that can be looked at.
-    pub fn of(path: &Path) -> Option<Self> {
-        let meta = std::fs::metadata(path).ok()?;
-        Some(Self { inode: meta.ino(), bytes: meta.len(), modified: (meta.mtime(), meta.mtime_nsec()) })
+    pub fn at(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().as_ref().map(Self::of)
     }
 }
 

@@ -14,8 +14,7 @@
 //! back. A watcher that sees an edit of another program first turns it into commands, and then calls [`Projector::recheck`].
 
 use crate::engine::{FollowError, Handle, RecordFollower};
-use crate::file_identity::FileVersion;
-use crate::shared_file::{self, Durability, FolderLock};
+use crate::shared_file::{self, Durability, FolderLock, Update};
 use hatchery_core::{EventId, Record, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -288,33 +287,26 @@ async fn until(time: Instant) {
     }
 }
 
-/// How often a file is read again because another program wrote it during our sync. A program that never pauses must not stop us.
-const MAX_OVERTAKEN: u32 = 8;
-
 /// Makes one file true.
 pub fn write<P: Projection>(projection: &P, world: &World, key: &P::Key, path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     projection.make_folder(folder)?;
     let _lock = FolderLock::acquire(folder)?;
-    let mut attempts = 0..MAX_OVERTAKEN;
+    let mut update = Update::default();
     let content = loop {
-        let version = FileVersion::of(path);
+        let mut replaced = std::fs::metadata(path).ok();
         let found = shared_file::read(path)?;
-        let (content, version) = match projection.render(world, key, found.as_deref())? {
+        let content = match projection.render(world, key, found.as_deref())? {
             Rendered::Unchanged => return Ok(()),
-            Rendered::Write(content) => (content, version),
+            Rendered::Write(content) => content,
             Rendered::SetAside { why, content } => {
                 let aside = shared_file::set_aside(path)?;
                 tracing::warn!(why, "{} cannot be read; it is kept as {}", path.display(), aside.display());
-                (content, None)
+                replaced = None;
+                content
             }
         };
-        // What another program has written during the sync is taken in first.
-        if attempts.next().is_none() {
-            shared_file::put(path, &content, P::DURABILITY)?;
-            break content;
-        }
-        if shared_file::put_over(path, &content, P::DURABILITY, version)? {
+        if update.put(path, &content, P::DURABILITY, replaced.as_ref())? {
             break content;
         }
     };

@@ -59,6 +59,11 @@ impl Report {
         self.hint = Some(hint.to_string());
         self
     }
+
+    /// For callers that can tell what failed, and nothing else.
+    pub fn into_io(self) -> std::io::Error {
+        std::io::Error::other(self.message)
+    }
 }
 
 impl fmt::Display for Report {

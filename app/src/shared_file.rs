@@ -7,7 +7,7 @@
 use crate::file_identity::FileVersion;
 use crate::project::flock;
 use rustix::fs::{FlockOperation, Mode, OFlags};
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ const LOCK_PAUSES: (Duration, Duration) = (Duration::from_micros(50), Duration::
 pub const MAX_FILE_BYTES: usize = 64 << 20;
 /// What the names of temporary files begin with.
 const TEMPORARY: &str = ".hatchery-new-";
+/// How often an update gives way to another program.
+const MAX_OVERTAKEN: u32 = 8;
 /// How many files that could not be read are kept beside the good one.
 const MAX_SET_ASIDE: u32 = 100;
 
@@ -99,30 +101,41 @@ pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Resul
 
 /// The first half of [`replace`]: everybody sees the new content.
 pub fn put(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
-    put_as(path, content, durability, std::fs::metadata(path).ok().map(|known| known.permissions()))
-}
-
-/// The same with the permissions of the file that is replaced: its owner may have closed it to others.
-pub fn put_as(path: &Path, content: &[u8], durability: Durability, permissions: Option<Permissions>) -> io::Result<()> {
-    let file = written_beside(path, content, durability, permissions)?;
+    let file = written_beside(path, content, durability, std::fs::metadata(path).ok().as_ref())?;
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// The same as [`put`], unless another program has written the file in the meantime: a sync takes long enough for that. False if it has.
-pub fn put_over(path: &Path, content: &[u8], durability: Durability, found: Option<FileVersion>) -> io::Result<bool> {
-    let permissions = std::fs::metadata(path).ok().map(|known| known.permissions());
-    let file = written_beside(path, content, durability, permissions)?;
-    if FileVersion::of(path) != found {
-        return Ok(false);
+/// Replaces a file that it has read. Another program, which knows no lock, may write the file during the sync. Then the file is to be read
+/// again, so that nothing of that program is lost.
+#[derive(Debug, Default)]
+pub struct Update {
+    overtaken: u32,
+}
+
+impl Update {
+    /// The same as [`put`], unless the file has changed since it was `found`. False if it has. A program that never pauses stops nobody:
+    /// its changes are overwritten in the end.
+    pub fn put(
+        &mut self,
+        path: &Path,
+        content: &[u8],
+        durability: Durability,
+        found: Option<&Metadata>,
+    ) -> io::Result<bool> {
+        let file = written_beside(path, content, durability, found)?;
+        if FileVersion::at(path) != found.map(FileVersion::of) && self.overtaken < MAX_OVERTAKEN {
+            self.overtaken += 1;
+            return Ok(false);
+        }
+        file.persist(path).map(|_| true).map_err(|error| error.error)
     }
-    file.persist(path).map(|_| true).map_err(|error| error.error)
 }
 
 fn written_beside(
     path: &Path,
     content: &[u8],
     durability: Durability,
-    permissions: Option<Permissions>,
+    replaced: Option<&Metadata>,
 ) -> io::Result<NamedTempFile> {
     let folder = folder_of(path);
     // What can be rebuilt is Hatchery's own. The other files are shared with other programs.
@@ -132,8 +145,9 @@ fn written_beside(
     };
     let mut new = tempfile::Builder::new();
     let mut file = new.prefix(TEMPORARY).permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
-    if let Some(permissions) = permissions {
-        file.as_file().set_permissions(permissions)?;
+    if let Some(replaced) = replaced {
+        // The owner of the file may have closed it to others.
+        file.as_file().set_permissions(replaced.permissions())?;
     }
     file.write_all(content)?;
     if durability == Durability::Synced {

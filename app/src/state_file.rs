@@ -10,7 +10,7 @@ use crate::project::{self, Project};
 use crate::report::Report;
 use crate::sealed_file;
 pub use crate::shared_file::read_bounded;
-use crate::shared_file::{self, Durability};
+use crate::shared_file::{self, Durability, Update};
 use hatchery_core::EventId;
 use hatchery_core::event::{StatusEvent, StatusSource};
 use hatchery_core::idea_inbox::{IdeaInbox, InboxError};
@@ -18,7 +18,7 @@ use hatchery_core::status::foreign;
 use hatchery_core::status::{EditError, MAX_DOCUMENT_BYTES, StatusDocument};
 use rustix::fs::{FlockOperation, RawDir};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata};
 use std::io;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -243,7 +243,7 @@ impl StatusFolder {
     /// Changes the document under the lock. If `change` refuses, nothing is written.
     pub fn change_state<T: Send + 'static, E: ChangeError + Send + 'static>(
         &self,
-        change: impl FnOnce(&mut StatusDocument) -> Result<T, E> + Send + 'static,
+        change: impl FnMut(&mut StatusDocument) -> Result<T, E> + Send + 'static,
     ) -> Result<FileChange<T>, E> {
         self.hold(|held| held.change_state(change))?
     }
@@ -371,7 +371,7 @@ impl StatusFolder {
         if is_known && known.fields == fields {
             return;
         }
-        let noted = project.prepare().map_err(|report| io::Error::other(report.message)).and_then(|()| {
+        let noted = project.prepare().map_err(Report::into_io).and_then(|()| {
             std::fs::create_dir_all(copies)?;
             sealed_file::write(&copies.join(RUN_COPY), &RunCopy { document: fields.text() })
         });
@@ -384,22 +384,25 @@ impl StatusFolder {
     pub(crate) fn give_back_run(&self) -> io::Result<()> {
         let Some(kept) = self.noted_run() else { return Ok(()) };
         let path = self.state_file();
-        let mut document =
-            match read_settled::<StatusDocument>(&path).map_err(|report| io::Error::other(report.message))? {
+        let mut update = Update::default();
+        loop {
+            let mut replaced = known(&path);
+            refuse_link(&path, replaced.as_ref()).map_err(Report::into_io)?;
+            let mut document = match read_settled::<StatusDocument>(&path).map_err(Report::into_io)? {
                 FileFound::Content { content, .. } => content,
                 FileFound::Missing => self.begun_anew(),
                 FileFound::Unparseable(why) => {
                     let aside = set_aside(&path)?;
                     tracing::warn!(why, "{} cannot be read; it is kept as {}", path.display(), aside.display());
+                    replaced = None;
                     self.begun_anew()
                 }
             };
-        match foreign::restore(&mut document, &kept) {
-            true => {
-                refuse_link(&path)?;
-                shared_file::replace(&path, document.text().as_bytes(), Durability::Synced)
+            let is_done = !foreign::restore(&mut document, &kept)
+                || update.put(&path, document.text().as_bytes(), Durability::Synced, replaced.as_ref())?;
+            if is_done {
+                return shared_file::sync_rename(&path, Durability::Synced);
             }
-            false => Ok(()),
         }
     }
 
@@ -444,10 +447,10 @@ pub struct HeldFolder {
 }
 
 impl HeldFolder {
-    /// Changes the document. If `change` refuses, nothing is written.
+    /// Changes the document. If `change` refuses, nothing is written. It is called again if another program writes the file meanwhile.
     pub fn change_state<T, E: ChangeError>(
         self,
-        change: impl FnOnce(&mut StatusDocument) -> Result<T, E>,
+        mut change: impl FnMut(&mut StatusDocument) -> Result<T, E>,
     ) -> Result<FileChange<T>, E> {
         let folder = self.folder.clone();
         self.change(|document: &mut StatusDocument| {
@@ -460,46 +463,54 @@ impl HeldFolder {
         })
     }
 
+    /// The same for the inbox.
     pub fn change_inbox<T, E: ChangeError>(
         self,
-        change: impl FnOnce(&mut IdeaInbox) -> Result<T, E>,
+        change: impl FnMut(&mut IdeaInbox) -> Result<T, E>,
     ) -> Result<FileChange<T>, E> {
         self.change(change)
     }
 
     fn change<C: FileContent, T, E: ChangeError>(
         self,
-        change: impl FnOnce(&mut C) -> Result<T, E>,
+        mut change: impl FnMut(&mut C) -> Result<T, E>,
     ) -> Result<FileChange<T>, E> {
         let folder = &self.folder;
         let path = folder.path.join(C::FILE);
-        let unwritable = |error: &io::Error| unwritable(&path, error);
-        let mut is_ours = true;
-        let found = read_settled::<C>(&path)?;
-        let permissions = plain_permissions(&path).map_err(|error| linked(&path, &error))?;
-        let (mut content, damage) = match found {
-            FileFound::Content { content, bytes } => {
-                is_ours = folder.is_from_us(C::FILE, &bytes);
-                (content, None)
-            }
-            // An empty file would say that everything was removed.
-            FileFound::Missing => (folder.begun_anew(), None),
-            FileFound::Unparseable(why) => (folder.begun_anew(), Some(why)),
-        };
-        let damaged = |why: &String| format!("{} cannot be read ({why}), and was left as it is", path.display());
-        let value = change(&mut content).map_err(|error| match &damage {
-            Some(why) => error.beside(&damaged(why)),
-            None => error,
-        })?;
-        let set_aside = damage.map(|_| self.set_aside::<C>()).transpose()?;
         if !self.was_awaited {
             self.sweep();
         }
-        self.write_as::<C>(content.text().as_bytes(), is_ours, permissions)?;
+        let (mut update, mut set_aside) = (Update::default(), None);
+        let value = loop {
+            let (mut replaced, found) = (known(&path), read_settled::<C>(&path)?);
+            refuse_link(&path, replaced.as_ref())?;
+            let mut is_ours = true;
+            let (mut content, damage) = match found {
+                FileFound::Content { content, bytes } => {
+                    is_ours = folder.is_from_us(C::FILE, &bytes);
+                    (content, None)
+                }
+                // An empty file would say that everything was removed.
+                FileFound::Missing => (folder.begun_anew(), None),
+                FileFound::Unparseable(why) => (folder.begun_anew(), Some(why)),
+            };
+            let damaged = |why: &String| format!("{} cannot be read ({why}), and was left as it is", path.display());
+            let value = change(&mut content).map_err(|error| match &damage {
+                Some(why) => error.beside(&damaged(why)),
+                None => error,
+            })?;
+            if damage.is_some() {
+                set_aside = Some(self.set_aside::<C>()?);
+                replaced = None;
+            }
+            if self.put::<C>(content.text().as_bytes(), is_ours, replaced.as_ref(), &mut update)? {
+                break value;
+            }
+        };
         drop(self);
         if C::SYNCS_RENAME {
             // The next writer need not wait for it.
-            shared_file::sync_rename(&path, Durability::Synced).map_err(|error| unwritable(&error))?;
+            shared_file::sync_rename(&path, Durability::Synced).map_err(|error| unwritable(&path, &error))?;
         }
         Ok(FileChange { value, set_aside })
     }
@@ -522,27 +533,23 @@ impl HeldFolder {
         set_aside(&path).map_err(|error| unwritable(&path, &error))
     }
 
-    /// Replaces a file. `is_ours` says that no other program has changed it since a daemon wrote it.
-    pub(crate) fn write<C: FileContent>(&self, content: &[u8], is_ours: bool) -> Result<(), Report> {
-        let path = self.folder.path.join(C::FILE);
-        let permissions = plain_permissions(&path).map_err(|error| linked(&path, &error))?;
-        self.write_as::<C>(content, is_ours, permissions)
-    }
-
-    fn write_as<C: FileContent>(
+    /// Replaces a file, unless another program has written it since it was found. False if one has. `is_ours` says that no other program
+    /// has changed it since a daemon wrote it.
+    pub(crate) fn put<C: FileContent>(
         &self,
         content: &[u8],
         is_ours: bool,
-        permissions: Option<Permissions>,
-    ) -> Result<(), Report> {
+        replaced: Option<&Metadata>,
+        update: &mut Update,
+    ) -> Result<bool, Report> {
         let path = self.folder.path.join(C::FILE);
-        let put = shared_file::put_as(&path, content, Durability::Synced, permissions);
-        put.map_err(|error| unwritable(&path, &error))?;
-        if is_ours {
+        let put = update.put(&path, content, Durability::Synced, replaced);
+        let is_put = put.map_err(|error| unwritable(&path, &error))?;
+        if is_put && is_ours {
             // Fails where no daemon has ever been. Without it the change is compared as that of any other program.
             self.folder.sign(C::FILE, content).unwrap_or_default();
         }
-        Ok(())
+        Ok(is_put)
     }
 }
 
@@ -557,21 +564,20 @@ fn unwritable(path: &Path, error: &io::Error) -> Report {
     Report::failed(format_args!("{} cannot be written: {error}", path.display())).hint(WRITABLE)
 }
 
-fn linked(path: &Path, error: &io::Error) -> Report {
-    Report::failed(format_args!("{} cannot be written: {error}", path.display())).hint(READABLE)
+/// What is known of a file before it is read.
+pub(crate) fn known(path: &Path) -> Option<Metadata> {
+    std::fs::symlink_metadata(path).ok()
 }
 
 /// A link is left alone, like everything else that is no plain file: a rename would replace it, and what it leads to is not Hatchery's to
 /// write, because a checkout may have brought the link.
-pub(crate) fn refuse_link(path: &Path) -> io::Result<()> {
-    plain_permissions(path).map(drop)
-}
-
-/// The permissions of a file that is about to be replaced, if it is there and no link.
-fn plain_permissions(path: &Path) -> io::Result<Option<Permissions>> {
-    match std::fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => Err(io::Error::other("it is a symbolic link")),
-        found => Ok(found.ok().map(|found| found.permissions())),
+pub(crate) fn refuse_link(path: &Path, known: Option<&Metadata>) -> Result<(), Report> {
+    match known.is_some_and(Metadata::is_symlink) {
+        true => {
+            Err(Report::failed(format_args!("{} cannot be written: it is a symbolic link", path.display()))
+                .hint(READABLE))
+        }
+        false => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::clock;
 use crate::http::{Changed as ChangedView, ChangedIdea, IdeaList, StatusValue};
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
+use crate::shared_file::Update;
 use crate::spec_sections;
 use crate::state_file::{ChangeError, FileChange, HeldFolder, StatusFolder};
 use crate::status_log::Followed;
@@ -176,9 +177,13 @@ impl StatusDoor {
             if project.is_served() {
                 return Err(Direct::Daemon);
             }
-            let followed = Followed::read(&project, &folder)?;
-            let aside = followed.map(|followed| followed.write(&folder, &held)).transpose()?;
-            let aside = aside.and_then(|aside| aside.into_iter().next());
+            let (mut update, mut aside) = (Update::default(), Vec::new());
+            while let Some(followed) = Followed::read(&project, &folder)? {
+                if followed.write(&folder, &held, &mut update, &mut aside)? {
+                    break;
+                }
+            }
+            let aside = aside.into_iter().next();
             let changed = change(held).map_err(|denied| with_aside(denied, aside.as_deref()))?;
             Ok(FileChange { set_aside: changed.set_aside.or(aside), ..changed })
         })?

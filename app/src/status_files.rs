@@ -17,6 +17,7 @@ use crate::engine::Handle;
 use crate::file_identity::FileVersion;
 use crate::project::Project;
 use crate::projection::{Progress, Projection, Projector, Rendered};
+use crate::report::Report;
 use crate::shared_file::{Durability, FolderLock};
 use crate::state_file::{self, FileContent, StatusFolder};
 use crate::status_log;
@@ -291,7 +292,7 @@ impl Files {
 
     /// Notes the version of a file that is true.
     fn note(&self, file: StatusFile) {
-        let stamp = FileVersion::of(&self.path(&file));
+        let stamp = FileVersion::at(&self.path(&file));
         self.stamps.lock().unwrap_or_else(PoisonError::into_inner)[file as usize] = stamp;
     }
 
@@ -529,7 +530,8 @@ impl Projection for Files {
     }
 
     fn render(&self, _: &World, file: &StatusFile, found: Option<&[u8]>) -> io::Result<Rendered> {
-        state_file::refuse_link(&self.path(file))?;
+        let path = self.path(file);
+        state_file::refuse_link(&path, state_file::known(&path).as_ref()).map_err(Report::into_io)?;
         match file {
             StatusFile::State => self.render_state(found),
             StatusFile::Inbox => self.render_inbox(found),

@@ -15,7 +15,8 @@ use crate::config::{Config, Flags};
 use crate::engine::{EngineError, snapshot};
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
-use crate::state_file::{FileContent, FileFound, HeldFolder, StatusFolder, read_settled};
+use crate::shared_file::Update;
+use crate::state_file::{self, FileContent, FileFound, HeldFolder, StatusFolder, read_settled};
 use crate::status_view::StatusView;
 use crate::store::{self, Store, StoreUrl};
 use hatchery_core::idea_inbox::IdeaInbox;
@@ -23,6 +24,7 @@ use hatchery_core::status::StatusDocument;
 use hatchery_core::status::foreign::{FileEdits, InboxEdits, Writer, Written};
 use hatchery_core::status::kept::LAST_UPDATED;
 use hatchery_core::{Command, Event, EventId, World};
+use std::fs::Metadata;
 use std::path::PathBuf;
 
 /// The files as they should be, from the log of a daemon that was killed. One that cannot be read does not keep the other back.
@@ -37,6 +39,8 @@ pub(crate) struct FollowedFile<C> {
     /// The same with what others have changed in the file.
     pub content: C,
     found: Bytes,
+    /// The file before it was read.
+    replaced: Option<Metadata>,
     /// All that differs from the log is an edit. Otherwise the next daemon compares the file as that of any other program.
     is_settled: bool,
     /// The file shows it already.
@@ -59,48 +63,68 @@ impl Followed {
         Ok(Some(Self { state: follow_state(project, folder, &log), inbox: follow_inbox(folder, &log) }))
     }
 
-    /// Writes the files, and says where damaged ones are kept. The log stays noted until both files show it.
-    pub fn write(self, folder: &StatusFolder, held: &HeldFolder) -> Result<Vec<PathBuf>, Report> {
+    /// Writes the files, and notes where damaged ones are kept. The log stays noted until both files show it. False if another program
+    /// has written a file since it was read: then all of this is to be done again.
+    pub fn write(
+        self,
+        folder: &StatusFolder,
+        held: &HeldFolder,
+        update: &mut Update,
+        aside: &mut Vec<PathBuf>,
+    ) -> Result<bool, Report> {
         let is_whole = self.state.is_ok() && self.inbox.is_ok();
         // The daemon that was killed may have left half a copy.
         folder.sweep();
-        let mut aside = Vec::new();
         if let Ok(mut state) = self.state {
             if !state.is_true {
                 let now = clock::written(clock::now());
                 state.content.set(LAST_UPDATED, now.as_str());
                 state.log.set(LAST_UPDATED, now.as_str());
             }
-            aside.extend(state.write(folder, held)?);
+            if !state.write(folder, held, update, aside)? {
+                return Ok(false);
+            }
         }
-        if let Ok(inbox) = self.inbox {
-            aside.extend(inbox.write(folder, held)?);
+        if let Ok(inbox) = self.inbox
+            && !inbox.write(folder, held, update, aside)?
+        {
+            return Ok(false);
         }
         if is_whole {
             folder.forget_log();
         }
-        Ok(aside)
+        Ok(true)
     }
 }
 
 impl<C: FileContent> FollowedFile<C> {
-    /// Writes the file, and says where a damaged one is kept. The copy comes after the file: a file that is older than its copy would be
-    /// taken for an edit. If the command is killed in between, the next one does the same again.
-    fn write(&self, folder: &StatusFolder, held: &HeldFolder) -> Result<Option<PathBuf>, Report> {
-        let aside = match &self.found {
-            Bytes::Damaged if !self.is_true => Some(held.set_aside::<C>()?),
+    /// Writes the file, unless another program has written it since it was read. The copy comes after the file: a file that is older than
+    /// its copy would be taken for an edit. If the command is killed in between, the next one does the same again.
+    fn write(
+        &self,
+        folder: &StatusFolder,
+        held: &HeldFolder,
+        update: &mut Update,
+        aside: &mut Vec<PathBuf>,
+    ) -> Result<bool, Report> {
+        let mut replaced = self.replaced.as_ref();
+        match &self.found {
+            Bytes::Damaged if !self.is_true => {
+                aside.push(held.set_aside::<C>()?);
+                replaced = None;
+            }
             Bytes::Parsed(bytes) if self.is_true && self.is_settled => {
                 folder.sign(C::FILE, bytes).unwrap_or_default();
-                None
             }
-            Bytes::Damaged | Bytes::Parsed(_) | Bytes::Missing => None,
-        };
-        if !self.is_true {
-            held.write::<C>(self.content.text().as_bytes(), self.is_settled)?;
+            Bytes::Damaged | Bytes::Parsed(_) | Bytes::Missing => {}
         }
-        let copied = folder.copy_shown(C::FILE, self.log.text().as_bytes());
-        copied.map_err(|error| Report::failed(format_args!("what the log says cannot be copied: {error}")))?;
-        Ok(aside)
+        let is_put =
+            self.is_true || held.put::<C>(self.content.text().as_bytes(), self.is_settled, replaced, update)?;
+        if is_put {
+            let copied = folder.copy_shown(C::FILE, self.log.text().as_bytes());
+            copied.map_err(|error| Report::failed(format_args!("what the log says cannot be copied: {error}")))?;
+        }
+        Ok(is_put)
     }
 }
 
@@ -110,7 +134,7 @@ fn follow_state(
     log: &LogStatus,
 ) -> Result<FollowedFile<StatusDocument>, Report> {
     let (world, view) = (&log.world, StatusView::new(project));
-    let (bytes, found) = found::<StatusDocument>(folder)?;
+    let (replaced, bytes, found) = found::<StatusDocument>(folder)?;
     let last = folder.last_known::<StatusDocument>(log.took_state);
     let written = last.as_ref().map_or_else(Written::default, |(_, file)| Written::begun(world, file, clock::now()));
     let (is_last, is_ours) = origin(folder, &bytes, last.as_ref());
@@ -127,14 +151,14 @@ fn follow_state(
     if let Some(at) = found.words(LAST_UPDATED) {
         log.set(LAST_UPDATED, at.as_str());
     }
-    Ok(FollowedFile { is_true: found == content, log, content, found: bytes, is_settled: true })
+    Ok(FollowedFile { is_true: found == content, log, content, found: bytes, replaced, is_settled: true })
 }
 
 fn follow_inbox(
     folder: &StatusFolder,
     LogStatus { world, took_inbox, .. }: &LogStatus,
 ) -> Result<FollowedFile<IdeaInbox>, Report> {
-    let (bytes, found) = found::<IdeaInbox>(folder)?;
+    let (replaced, bytes, found) = found::<IdeaInbox>(folder)?;
     let last = folder.last_known::<IdeaInbox>(*took_inbox);
     let mut written = Written::<IdeaInbox>::default();
     if let Some((_, file)) = &last {
@@ -149,7 +173,7 @@ fn follow_inbox(
     let found = found.unwrap_or_default();
     let content = InboxEdits::settled(&found, &then.status().inbox());
     // Ideas survive everything: one that another program has left out is not removed by the command that comes next.
-    Ok(FollowedFile { is_true: found == content, log, content, found: bytes, is_settled: is_ours })
+    Ok(FollowedFile { is_true: found == content, log, content, found: bytes, replaced, is_settled: is_ours })
 }
 
 /// The command that takes in what others have changed in the document.
@@ -162,11 +186,14 @@ fn take(world: &mut World, command: &Command) -> Result<(), Report> {
     hatchery_core::step(world, command, clock::now()).map(drop).map_err(Report::failed)
 }
 
-fn found<C: FileContent>(folder: &StatusFolder) -> Result<(Bytes, Option<C>), Report> {
-    Ok(match read_settled::<C>(&folder.path().join(C::FILE))? {
-        FileFound::Content { content, bytes } => (Bytes::Parsed(bytes), Some(content)),
-        FileFound::Missing => (Bytes::Missing, None),
-        FileFound::Unparseable(_) => (Bytes::Damaged, None),
+fn found<C: FileContent>(folder: &StatusFolder) -> Result<(Option<Metadata>, Bytes, Option<C>), Report> {
+    let path = folder.path().join(C::FILE);
+    let (replaced, found) = (state_file::known(&path), read_settled::<C>(&path)?);
+    state_file::refuse_link(&path, replaced.as_ref())?;
+    Ok(match found {
+        FileFound::Content { content, bytes } => (replaced, Bytes::Parsed(bytes), Some(content)),
+        FileFound::Missing => (replaced, Bytes::Missing, None),
+        FileFound::Unparseable(_) => (replaced, Bytes::Damaged, None),
     })
 }
 

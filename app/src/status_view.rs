@@ -86,7 +86,7 @@ impl StatusView {
 
     /// Looks whether a status line was told something new. True if so.
     pub fn look_at_usage(&self) -> bool {
-        let version = FileVersion::of(&context_use::file(&self.project));
+        let version = FileVersion::at(&context_use::file(&self.project));
         if self.usage.borrow().0 == version {
             return false;
         }
@@ -100,7 +100,7 @@ impl StatusView {
 
     /// The number of a section, from the spec as it is now.
     fn number(&self, alias: &str) -> Option<String> {
-        let now = FileVersion::of(&spec_sections::file(&self.folder))?;
+        let now = FileVersion::at(&spec_sections::file(&self.folder))?;
         let mut known = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_none_or(|(version, _)| *version != now) {
             *known = Some((now, Arc::new(spec_sections::numbers(&self.folder).unwrap_or_default())));

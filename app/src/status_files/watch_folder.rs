@@ -52,7 +52,7 @@ pub(super) async fn watch_folder(
                 .inspect_err(|error| tracing::debug!(%error, "the status files are looked at every second instead"))
                 .ok();
         }
-        let found = FileVersion::of(&spec_sections::registry_file(&folder));
+        let found = FileVersion::at(&spec_sections::registry_file(&folder));
         if found != registry && take_registered(&files).await {
             registry = found;
         }
@@ -63,7 +63,7 @@ pub(super) async fn watch_folder(
                 StatusFile::Inbox => folder.inbox_file(),
             };
             let is_stale = is_told && file == StatusFile::State;
-            if is_stale || FileVersion::of(&path) != known[file as usize] {
+            if is_stale || FileVersion::at(&path) != known[file as usize] {
                 projector.recheck(file).await;
             }
         }

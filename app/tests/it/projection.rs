@@ -4,21 +4,39 @@ use crate::support::place::Place;
 use crate::support::runtime;
 use hatchery::clock::{SystemClock, new_agent_id};
 use hatchery::engine::{Engine, EngineOptions, Handle};
-use hatchery::projection::{Projection, Projector, Rendered};
+use hatchery::projection::{self, Projection, Projector, Rendered};
 use hatchery::shared_file::{Durability, FolderLock};
 use hatchery_core::agent::Birth;
 use hatchery_core::{AgentId, Command, Event, EventId, Record, World};
 use serde_json::{Map, Value, json};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use std::{fs, io};
 use tempfile::TempDir;
 
 /// Longer than any write takes, shorter than the patience of the test runner.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-struct Names(PathBuf);
+struct Names {
+    folder: PathBuf,
+    /// How often another program still counts up in a file that is about to be written.
+    edits: AtomicU32,
+}
+
+impl Names {
+    fn new(folder: &Path, edits: u32) -> Self {
+        Self { folder: folder.to_owned(), edits: AtomicU32::new(edits) }
+    }
+
+    fn edit(&self, agent: AgentId, mut fields: Map<String, Value>) {
+        if self.edits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |edits| edits.checked_sub(1)).is_ok() {
+            fields.insert("count".into(), json!(fields["count"].as_u64().unwrap() + 1));
+            fs::write(self.path(&agent), Value::Object(fields).to_string()).unwrap();
+        }
+    }
+}
 
 impl Projection for Names {
     type Key = AgentId;
@@ -38,7 +56,7 @@ impl Projection for Names {
     }
 
     fn path(&self, agent: &AgentId) -> PathBuf {
-        self.0.join(agent.to_string()).join("name.json")
+        self.folder.join(agent.to_string()).join("name.json")
     }
 
     fn render(&self, world: &World, agent: &AgentId, found: Option<&[u8]>) -> io::Result<Rendered> {
@@ -50,6 +68,7 @@ impl Projection for Names {
                 return Ok(Rendered::SetAside { why: error.to_string(), content });
             }
         };
+        self.edit(*agent, fields.clone());
         match fields.insert("name".into(), json!(name)) {
             Some(before) if before == json!(name) => Ok(Rendered::Unchanged),
             _ => Ok(Rendered::Write(Value::Object(fields).to_string().into_bytes())),
@@ -89,7 +108,7 @@ impl Scene {
 
     fn start(&self) -> Projector<AgentId> {
         let _inside = runtime().enter();
-        Projector::start(Names(self.folder.path().to_owned()), self.handle().clone())
+        Projector::start(Names::new(self.folder.path(), 0), self.handle().clone())
     }
 
     fn path(&self) -> PathBuf {
@@ -116,14 +135,14 @@ fn holds(path: &Path, expected: &Value) {
 }
 
 fn json_in(path: &Path) -> Option<Value> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 #[test]
 fn a_start_makes_files_true_that_were_left_behind() {
     let scene = Scene::new();
-    std::fs::create_dir_all(scene.path().parent().unwrap()).unwrap();
-    std::fs::write(scene.path(), r#"{"name":"old","theirs":[1]}"#).unwrap();
+    fs::create_dir_all(scene.path().parent().unwrap()).unwrap();
+    fs::write(scene.path(), r#"{"name":"old","theirs":[1]}"#).unwrap();
     let projector = scene.start();
     shows(&projector, scene.handle().head());
     assert_eq!(json_in(&scene.path()), Some(json!({ "name": "root", "theirs": [1] })));
@@ -148,7 +167,7 @@ fn what_another_program_erased_is_put_back_and_what_it_added_is_kept() {
     let scene = Scene::new();
     let projector = scene.start();
     shows(&projector, scene.handle().head());
-    std::fs::write(scene.path(), r#"{"theirs":true}"#).unwrap();
+    fs::write(scene.path(), r#"{"theirs":true}"#).unwrap();
     runtime().block_on(projector.recheck(scene.root));
     holds(&scene.path(), &json!({ "name": "root", "theirs": true }));
 }
@@ -158,22 +177,36 @@ fn a_file_that_cannot_be_understood_is_kept_beside_the_new_one() {
     let scene = Scene::new();
     let projector = scene.start();
     shows(&projector, scene.handle().head());
-    std::fs::write(scene.path(), "{half").unwrap();
+    fs::write(scene.path(), "{half").unwrap();
     scene.rename("new");
     shows(&projector, scene.handle().head());
     assert_eq!(json_in(&scene.path()), Some(json!({ "name": "new" })));
     let aside = scene.path().with_file_name("name.json.bad-1");
-    assert_eq!(std::fs::read(aside).unwrap(), b"{half");
+    assert_eq!(fs::read(aside).unwrap(), b"{half");
+}
+
+#[test]
+fn what_another_program_writes_during_a_write_is_kept() {
+    let scene = Scene::new();
+    let write = |edits| {
+        fs::create_dir_all(scene.path().parent().unwrap()).unwrap();
+        fs::write(scene.path(), r#"{"count":0}"#).unwrap();
+        let names = Names::new(scene.folder.path(), edits);
+        projection::write(&names, &scene.handle().view(), &scene.root, &scene.path()).unwrap();
+        json_in(&scene.path()).unwrap()
+    };
+    assert_eq!(write(3), json!({ "count": 3, "name": "root" }));
+    assert_eq!(write(u32::MAX)["name"], "root", "a program that never pauses does not stop the file");
 }
 
 #[test]
 fn a_write_that_failed_is_tried_again_without_another_event() {
     let scene = Scene::new();
     let folder = scene.path().parent().unwrap().to_owned();
-    std::fs::write(&folder, "a file where the folder should be").unwrap();
+    fs::write(&folder, "a file where the folder should be").unwrap();
     let projector = scene.start();
     scene.rename("later");
-    std::fs::remove_file(&folder).unwrap();
+    fs::remove_file(&folder).unwrap();
     shows(&projector, scene.handle().head());
     assert_eq!(json_in(&scene.path()), Some(json!({ "name": "later" })));
 }
@@ -187,7 +220,7 @@ fn a_writer_with_the_lock_is_waited_for() {
     scene.rename("after");
     let found = json_in(&scene.path()).unwrap();
     assert_eq!(found, json!({ "name": "root" }), "the lock is held");
-    std::fs::write(scene.path(), r#"{"name":"root","theirs":1}"#).unwrap();
+    fs::write(scene.path(), r#"{"name":"root","theirs":1}"#).unwrap();
     drop(lock);
     shows(&projector, scene.handle().head());
     assert_eq!(json_in(&scene.path()), Some(json!({ "name": "after", "theirs": 1 })), "the other's write is kept");

@@ -23,9 +23,8 @@ fn increments() -> usize {
 const WORK: &str = "HATCHERY_TEST_WRITER";
 
 fn increment(folder: &StatusFolder) -> u64 {
-    let path = "counter.n".parse().unwrap();
     let changed = folder.change_state(move |document| {
-        document.apply(&Edit::Increment { path, by: 1 }).unwrap();
+        document.apply(&Edit::Increment { path: "counter.n".parse().unwrap(), by: 1 }).unwrap();
         Ok::<_, Report>(document.get(&"counter.n".parse().unwrap()))
     });
     changed.unwrap().value.unwrap().text().parse().unwrap()
@@ -261,6 +260,29 @@ fn killed_writers_leave_a_whole_file() {
     assert!(count <= certain + 2 * u64::try_from(killed).unwrap(), "{count} are more than were made ({certain})");
     // The next writer clears away what they left.
     increment(&folder);
+    nothing_left_behind(&folder);
+}
+
+#[test]
+fn a_change_keeps_what_another_program_writes_during_it() {
+    let grounds = Grounds::new();
+    let folder = seeded(&grounds);
+    let change = |mut edits: u32| {
+        let file = folder.state_file();
+        let change = move |document: &mut StatusDocument| {
+            if let Some(left) = edits.checked_sub(1) {
+                edits = left;
+                fs::write(&file, format!(r#"{{"counter":{{"n":100}},"left":{left}}}"#)).unwrap();
+            }
+            let count = Edit::Increment { path: "counter.n".parse().unwrap(), by: 1 };
+            document.apply(&count).map_err(Report::failed)
+        };
+        folder.change_state(change).unwrap();
+        counted(&folder)
+    };
+    assert_eq!(change(3), 101);
+    assert_eq!(folder.state().unwrap().get(&"left".parse().unwrap()).as_ref().map(Json::text), Some("0"));
+    assert_eq!(change(u32::MAX), 101, "a program that never pauses does not stop the others");
     nothing_left_behind(&folder);
 }
 
