@@ -1,43 +1,51 @@
 //! A file by its identity on disk. A path can be deleted or replaced while a process still has the old file open; then everything
 //! that the process writes is lost with it.
 
+use rustix::fs::{AtFlags, CWD, StatxFlags};
 use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     path: PathBuf,
-    device: u64,
-    inode: u64,
+    inode: Inode,
 }
+
+/// An inode of a file system: the numbers of its device, and its own.
+type Inode = (u32, u32, u64);
 
 impl FileIdentity {
     /// The file that has this path now.
-    pub fn at(path: &Path) -> std::io::Result<Self> {
-        let found = std::fs::symlink_metadata(path)?;
-        Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
+    pub fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), inode: inode(CWD, path, AtFlags::SYMLINK_NOFOLLOW)? })
     }
 
     /// An open file that should have this path.
-    pub fn of(file: &File, path: &Path) -> std::io::Result<Self> {
-        let open = file.metadata()?;
-        Ok(Self { path: path.to_owned(), device: open.dev(), inode: open.ino() })
+    pub fn of(file: &File, path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), inode: inode(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH)? })
     }
 
     /// What has happened to the path, if it no longer leads to the file. A path that cannot be looked at counts as unchanged:
     /// that is another problem.
     pub fn lost(&self) -> Option<String> {
-        let what = match std::fs::symlink_metadata(&self.path) {
-            Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => return None,
+        let what = match inode(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if found == self.inode => return None,
             Ok(_) => "replaced",
-            Err(error) if [std::io::ErrorKind::NotFound, std::io::ErrorKind::NotADirectory].contains(&error.kind()) => {
-                "deleted"
-            }
+            Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => "deleted",
             Err(_) => return None,
         };
         Some(format!("{} was {what} while the daemon was running", self.path.display()))
     }
+}
+
+/// Does not ask for times. After a question for the time of a change, Linux gives the next write a time of its own, and the next sync of
+/// the file has to write its inode, too.
+fn inode(folder: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<Inode> {
+    let found = rustix::fs::statx(folder, path, flags, StatxFlags::INO)?;
+    Ok((found.stx_dev_major, found.stx_dev_minor, found.stx_ino))
 }
 
 /// Tells one version of a file from another without reading it.

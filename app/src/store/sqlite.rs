@@ -124,7 +124,7 @@ impl Sqlite {
             Err(WriteProblem::Sql(error)) => return Err(explain(error)),
         };
         match transaction.commit() {
-            // Looked at again before anything is acknowledged: two calls of `stat` cost nothing beside a sync.
+            // Looked at again before anything is acknowledged. That costs little beside a sync.
             Ok(()) => {
                 if self.wal.get().is_none()
                     && let Ok(wal) = FileIdentity::at(&wal_of(&self.path))
