@@ -65,6 +65,12 @@ pub enum Refusal {
     NotUnread { to: Address, mail: EventId },
     #[error("agent {agent} is at work (run {run})")]
     RunOpen { agent: AgentId, run: u32 },
+    #[error("agent {agent} is at work with {harness}{}", model.as_ref().map(|model| format!(" and the model {model}")).unwrap_or_default())]
+    OtherHarness { agent: AgentId, harness: String, model: Option<String> },
+    #[error("a fork that starts to work needs a prompt")]
+    ForkWithoutPrompt,
+    #[error("`with` is for a fork that starts to work")]
+    OptionsOfNoRun,
     #[error("agent {0} has no open run")]
     NoRun(AgentId),
     #[error("agent {0} is not in the middle of a turn")]
@@ -236,6 +242,7 @@ impl Refusal {
             | Self::KillsAncestor { .. }
             | Self::ForkPending { .. }
             | Self::RunOpen { .. }
+            | Self::OtherHarness { .. }
             | Self::HasHarnessSession(_)
             | Self::HarnessSessionTaken { .. }
             | Self::NoTurn(_)
@@ -272,6 +279,8 @@ impl Refusal {
             | Self::BadSpec { .. }
             | Self::NoSuchHarness { .. }
             | Self::RootWithoutSandbox
+            | Self::ForkWithoutPrompt
+            | Self::OptionsOfNoRun
             | Self::NoPlan(_)
             | Self::BadRequest { .. }
             | Self::SlotsOutOfRange { .. }
@@ -317,7 +326,8 @@ impl Refusal {
             Self::NoSuchMark { .. } => "no_such_mark",
             Self::NoMail(_) => "no_mail",
             Self::NotUnread { .. } => "not_unread",
-            Self::RunOpen { .. } => "run_open",
+            Self::RunOpen { .. } | Self::OtherHarness { .. } => "run_open",
+            Self::ForkWithoutPrompt | Self::OptionsOfNoRun => "nothing_to_do",
             Self::NoRun(_) => "no_run",
             Self::NoTurn(_) => "no_turn",
             Self::CannotInterrupt { .. } => "cannot_interrupt",
@@ -407,6 +417,11 @@ impl Refusal {
             Self::NoMail(_) => "`hatchery mail wait`, or the tool `wait`, waits for the next mail".into(),
             Self::NotUnread { .. } => "`hatchery mail check`, or the tool `check-mail`, lists the unread mail".into(),
             Self::RunOpen { .. } => "`hatchery say` speaks to it, `hatchery stop` ends the run".into(),
+            Self::OtherHarness { agent, .. } => {
+                format!("say it without a harness and a model, or end the run first: `hatchery stop {agent}`")
+            }
+            Self::ForkWithoutPrompt => "give it a prompt".into(),
+            Self::OptionsOfNoRun => "leave out `with`, or let the fork start to work".into(),
             Self::NoRun(_) => "`hatchery say AGENT TEXT` starts a run, `hatchery runs` shows all".into(),
             Self::CannotInterrupt { .. } => "wait for the end of the turn, or end the run with `hatchery stop`".into(),
             Self::NoTurn(_) => "it waits for a message: `hatchery say`, or end the run with `hatchery stop`".into(),

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use attempt::{Attempt, AttemptId, BudgetState, Readiness};
-pub use choice::{EarlierWork, RunFacts, RunOptions, RunPurpose, UsualRun, choose_spec, last_spec};
+pub use choice::{EarlierWork, RunFacts, RunOptions, RunPurpose, UsualRun, choose_spec, fork_starts, last_spec};
 pub use conversation::{Conversation, Delivery, DeliveryKind, ForeignSession, HarnessSession, delivery_of, wire_name};
 pub use desired::{DesiredRun, DesiredState};
 pub(crate) use ending::{exited, unreachable};
@@ -355,7 +355,8 @@ pub(crate) fn at_rest(world: &World, agent: AgentId) -> Result<(), Refusal> {
     }
 }
 
-/// Sends a message to an agent. If the agent has no open run, `spec` says how to run it.
+/// Sends a message to an agent. If the agent has no open run, `spec` says how to run it. An open run is not moved to another program or
+/// model.
 pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSpec>) -> Result<Vec<Event>, Refusal> {
     let said = crate::history::add(world, agent, MessageKind::User, text)?;
     // An agent of the seats hears nothing outside of their session.
@@ -365,10 +366,13 @@ pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSp
     if let Some(run) = world.run(agent).filter(is_stopping) {
         return Err(Refusal::RunStopping { agent, run: run.number });
     }
-    let open = world.run(agent).is_some_and(Run::is_open);
-    let begun = match spec.filter(|_| !open) {
-        Some(spec) => request(world, agent, spec)?,
-        None => Vec::new(),
+    let begun = match (world.run(agent).filter(|run| run.is_open()), spec) {
+        (None, Some(spec)) => request(world, agent, spec)?,
+        (Some(run), Some(spec)) if run.spec.harness != spec.harness || run.spec.model != spec.model => {
+            let (harness, model) = (run.spec.harness.clone(), run.spec.model.clone());
+            return Err(Refusal::OtherHarness { agent, harness, model });
+        }
+        (Some(_), Some(_)) | (_, None) => Vec::new(),
     };
     Ok(crate::seat::addressed(world, agent).into_iter().chain(said).chain(begun).collect())
 }

@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use hatchery_core::agent::{self, Agent, Birth};
 use hatchery_core::event::{AgentEvent, QuestionEvent, RunEvent};
 use hatchery_core::roles::titled;
-use hatchery_core::run::{Run, RunOptions, last_spec};
+use hatchery_core::run::{Run, RunOptions, fork_starts, last_spec};
 use hatchery_core::{AgentId, Command, Event, EventId, Record, SessionId, World};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -298,21 +298,12 @@ pub async fn fork(State(api): State<Api>, body: JsonBody<Fork>) -> Result<(Statu
         super::history::check_message(&api, parent, message).await?;
     }
     let last = last_spec(&world, parent);
-    let has_options = with != RunOptions::default();
-    let run = match run.unwrap_or(has_options || (prompt.is_some() && last.is_some())) {
-        true if prompt.is_none() => {
-            let hint = "give it a prompt";
-            return Err(ApiError::bad("nothing_to_do", "a fork that starts to work needs a prompt", hint));
-        }
+    let run = match fork_starts(run, &with, prompt.as_deref(), last)? {
         true => {
             let model = model.clone().or(with.model);
             let spec = api.defaults.spec_of_run(last, None, RunOptions { model, ..with })?;
             super::runs::check_program(&api, &spec.harness).await?;
             Some(Box::new(spec))
-        }
-        false if has_options => {
-            let hint = "leave out `with`, or let the fork start to work";
-            return Err(ApiError::bad("nothing_to_do", "`with` is for a fork that starts to work", hint));
         }
         false => None,
     };

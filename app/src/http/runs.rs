@@ -20,7 +20,7 @@ use hatchery_core::event::Refused;
 use hatchery_core::outcome::Cause;
 use hatchery_core::permission::PermissionPolicy;
 use hatchery_core::quest::StepId;
-use hatchery_core::run::{AttemptId, PastRun, Run, RunOptions, RunSpec, RunState, last_spec};
+use hatchery_core::run::{AttemptId, PastRun, Run, RunOptions, RunState, last_spec};
 use hatchery_core::seat;
 use hatchery_core::usage::Usage;
 use hatchery_core::why::{self, Activity, Evidence};
@@ -284,10 +284,7 @@ pub async fn say(
     let spec = api.defaults.spec_of_run(last_spec(&world, agent), harness_session, body.0.with)?;
     let warning = match world.run(agent).filter(|run| run.is_open()) {
         // A message to a process that runs starts none.
-        Some(run) => {
-            stays_where_it_is(agent, run, &spec)?;
-            waits_first(&world, agent, run)
-        }
+        Some(run) => waits_first(&world, agent, run),
         None => {
             check_program(&api, &spec.harness).await?;
             (spec.permissions == Some(PermissionPolicy::All)).then(|| ALL_UNASKED.to_owned())
@@ -308,20 +305,6 @@ fn waits_first(world: &World, agent: AgentId, run: &Run) -> Option<String> {
         )),
         (None, _) => None,
     }
-}
-
-/// Refuses to move an agent to another program or model in the middle of a run.
-fn stays_where_it_is(agent: AgentId, run: &Run, spec: &RunSpec) -> Result<(), ApiError> {
-    if run.spec.harness == spec.harness && run.spec.model == spec.model {
-        return Ok(());
-    }
-    let model = |spec: &RunSpec| spec.model.clone().map(|model| format!(" and the model {model}")).unwrap_or_default();
-    Err(ApiError::new(
-        StatusCode::CONFLICT,
-        "run_open",
-        format!("agent {agent} is at work with {}{}", run.spec.harness, model(&run.spec)),
-        format!("say it without a harness and a model, or end the run first: `hatchery stop {agent}`"),
-    ))
 }
 
 /// Interrupt the current turn of an agent. Its process keeps running.

@@ -93,6 +93,21 @@ pub fn last_spec(world: &World, agent: AgentId) -> Option<&RunSpec> {
     }
 }
 
+/// Whether a fork starts to work. If the request does not say, a fork with options does, and a fork with a prompt if its parent was run.
+pub fn fork_starts(
+    asked: Option<bool>,
+    options: &RunOptions,
+    prompt: Option<&str>,
+    last: Option<&RunSpec>,
+) -> Result<bool, Refusal> {
+    let has_options = *options != RunOptions::default();
+    match asked.unwrap_or(has_options || (prompt.is_some() && last.is_some())) {
+        true if prompt.is_none() => Err(Refusal::ForkWithoutPrompt),
+        false if has_options => Err(Refusal::OptionsOfNoRun),
+        starts => Ok(starts),
+    }
+}
+
 /// The spec of the next run.
 pub fn choose_spec(
     options: RunOptions,

@@ -39,7 +39,7 @@ variants! {
     UnknownAgent AgentExists AgentDead AgentExpired AgentAwake NobodyCalled Ambiguous NameTaken
     RootExists RootIsImmortal KillsAncestor ForkPending NotInHistory NoSuchMark NoMail NotUnread
     NoQuestion BadAnswer NoRule TooManyRules HasHarnessSession HarnessSessionTaken
-    RunOpen NoRun NoTurn CannotInterrupt RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
+    RunOpen OtherHarness ForkWithoutPrompt OptionsOfNoRun NoRun NoTurn CannotInterrupt RunStopping StaleAttempt OutputTaken CallTaken StallOutOfRange TooManyRetries BadSpec
     NoSuchHarness RootWithoutSandbox
     UnknownQuest NoQuestCalled AmbiguousQuest QuestExists QuestOver QuestPaused QuestOpen NoRoot NoPlan BadRequest SlotsOutOfRange WardOutOfRange
     BadWard NoWard BadTable BadStepId BadPlan BadRequirements BadSignal SignalTooLong UnknownStep NoAssignment OtherStep
@@ -124,6 +124,7 @@ fn cases() -> Vec<(Command, Refusal, RefusalKind, &'static str)> {
 /// A is run for the first time and in the middle of a turn; ten bytes of its output and no call are taken in.
 fn cases_of_runs() -> Vec<(Command, Refusal, RefusalKind, &'static str)> {
     let harness_session_taken = Refusal::HarnessSessionTaken { session: TALK.into(), agent: A, name: None };
+    let other_harness = Refusal::OtherHarness { agent: A, harness: spec().harness, model: None };
     let later = AttemptId { attempt: 2, ..first() };
     let early = Command::TakeCall { of: first(), number: 2, ask: Ok(Box::new(Command::Tick)) };
     let bad = |change: fn(&mut RunSpec)| {
@@ -133,6 +134,7 @@ fn cases_of_runs() -> Vec<(Command, Refusal, RefusalKind, &'static str)> {
     };
     vec![
         (run(A, spec()), Refusal::RunOpen { agent: A, run: 1 }, Untimely, "run_open"),
+        (tell(A, "x", Some(RunSpec { model: Some("m".into()), ..spec() })), other_harness, Untimely, "run_open"),
         (stop(R), Refusal::NoRun(R), Missing, "no_run"),
         (adopt(A, "other"), Refusal::HasHarnessSession(A), Untimely, "has_harness_session"),
         (adopt(R, TALK), harness_session_taken, Untimely, "harness_session_taken"),

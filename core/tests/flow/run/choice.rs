@@ -3,7 +3,7 @@
 use hatchery_core::Refusal;
 use hatchery_core::permission::PermissionPolicy::{All, Ask, Edits, None as Nothing};
 use hatchery_core::run::{
-    EarlierWork, HarnessSession, RunFacts, RunOptions, RunPurpose, RunSpec, UsualRun, choose_spec,
+    EarlierWork, HarnessSession, RunFacts, RunOptions, RunPurpose, RunSpec, UsualRun, choose_spec, fork_starts,
 };
 use hatchery_core::usage::Meter;
 use std::sync::Arc;
@@ -64,15 +64,36 @@ fn session() -> HarnessSession {
 }
 
 /// Every refusal of a choice, with its code.
-pub fn refusals() -> [(Refusal, &'static str); 2] {
+pub fn refusals() -> [(Refusal, &'static str); 4] {
     let options = RunOptions { harness: Some("gose".into()), ..RunOptions::default() };
     let unknown = choose(options, EarlierWork::default(), USUAL, RunPurpose::Agent, [false; 2]);
     let options = RunOptions { permissions: Some(All), ..RunOptions::default() };
     let root = choose(options, EarlierWork::default(), USUAL, RunPurpose::Quest, [true, false]);
+    let silent = fork_starts(Some(true), &RunOptions::default(), None, None);
+    let options = RunOptions { stays: Some(true), ..RunOptions::default() };
+    let idle = fork_starts(Some(false), &options, Some("do"), None);
     [
         (unknown.expect_err("it is unknown"), "no_such_harness"),
         (root.expect_err("root may not"), "root_without_sandbox"),
+        (silent.expect_err("it has no prompt"), "nothing_to_do"),
+        (idle.expect_err("its options are for a run"), "nothing_to_do"),
     ]
+}
+
+#[test]
+fn a_fork_starts_if_it_is_asked_to_or_if_there_is_something_to_do() {
+    let (last, none, options) =
+        (last(), RunOptions::default(), RunOptions { stays: Some(true), ..RunOptions::default() });
+    for (asked, options, prompt, last, starts) in [
+        (None, &none, None, Some(&last), false),
+        (None, &none, Some("do"), None, false),
+        (None, &none, Some("do"), Some(&last), true),
+        (None, &options, Some("do"), None, true),
+        (Some(true), &none, Some("do"), None, true),
+        (Some(false), &none, Some("do"), Some(&last), false),
+    ] {
+        assert_eq!(fork_starts(asked, options, prompt, last), Ok(starts), "{asked:?} {prompt:?}");
+    }
 }
 
 #[test]
@@ -183,7 +204,7 @@ fn root_allows_everything_only_in_a_sandbox() {
 
 #[test]
 fn an_unknown_harness_is_refused_with_the_names_of_the_others() {
-    let [(refusal, _), _] = refusals();
+    let [(refusal, _), ..] = refusals();
     assert_eq!(refusal.to_string(), "there is no harness `gose`");
     assert_eq!(refusal.hint(), "choose one of: claude, codex, goose");
 }
