@@ -132,9 +132,9 @@ fn a_fork_with_another_harness_is_recorded_with_it_and_starts_in_the_same_reques
     assert_eq!(shop.wait_for(named.trim(), "run_requested")["spec"]["model"], "large");
     shop.end(named.trim());
     let idle = json!({ "parent": parent, "with": { "harness": "own" } });
-    shop.door().post("/api/agents", &idle).refused(400, "nothing_to_do");
+    shop.door().post("/api/agents", &idle).refused(422, "nothing_to_do");
     let silent = json!({ "parent": parent, "prompt": "later", "run": false, "with": { "harness": "own" } });
-    shop.door().post("/api/agents", &silent).refused(400, "nothing_to_do");
+    shop.door().post("/api/agents", &silent).refused(422, "nothing_to_do");
     shop.expect_nothing_left();
 }
 
