@@ -1,41 +1,40 @@
-//! The pure heart of Hatchery: commands in, events out.
+//! The pure core of Hatchery: commands in, events out.
 //!
 //! ```text
 //! Command ──► decide(world, command, now) ──► events | Refusal
 //!             apply(world, event)
-//!             settle(world, now) ──► what follows by itself, until quiet
-//!             plan(world) ──► what should be happening now, and when to look again
+//!             settle(world, now) ──► events that are due, until none is left
+//!             plan(world) ──► the desired state, and the next deadline
 //! ```
 //!
 //! Nothing here reads a clock, a file, the network, the environment or a source of randomness. Time and ids come in as
 //! arguments, so the same inputs give the same log, and folding the log gives the same world.
 //!
-//! | Room | Owns |
+//! | Module | Owns |
 //! |---|---|
-//! | [`command`] | what can be asked |
-//! | [`event`] | what can have happened, and how it is written down |
-//! | [`refusal`] | every "no", with its reason and what to do next |
-//! | [`session`], [`agent`], [`history`], [`mail`] | the nouns: their states, and what can be decided about them |
-//! | [`run`] | an agent at work in a process, what it keeps between its runs, and what its words become |
-//! | [`quest`] | work as a graph of steps, done by agents in roles |
-//! | [`request`] | requests with an id of the caller, which are carried out once |
-//! | [`seat`] | fixed places for identities, their souls, and their lead |
-//! | [`roles`] | the table of roles: their signals, their calls, and the path of each phase |
-//! | [`dag`] | whether a graph can be worked off |
-//! | [`why`] | what an agent does at the moment, and how that is known |
-//! | [`world`] | everything that is true now, folded from the log |
+//! | [`command`] | every command |
+//! | [`event`] | every event, and how events are written and read |
+//! | [`refusal`] | every refusal, with its reason and what to do next |
+//! | [`world`] | the current state, computed from the log |
 //! | [`step`](mod@step) | deciding, applying, settling |
-//! | [`plan`](mod@plan) | what the runner has to carry out |
-//! | [`output`] | what a child says, in one form for all harnesses |
-//! | [`stream_json`] | the form in which the Claude CLI says it |
-//! | [`codex`], [`acp`] | the forms in which codex and agents behind ACP say it |
-//! | `json` | JSON objects whose fields are looked at one by one, for all readers |
-//! | [`transcript`] | the transcripts that the Claude CLI keeps, and the path through them |
-//! | [`outcome`] | how a run went, and why it is over |
-//! | [`price`] | what tokens cost, by model |
-//! | [`usage`] | money and tokens, and the meter that adds them up |
-//! | [`status`], [`build_run`], [`build_event`], [`workflow`], [`idea_inbox`] | the status protocol: its files, and what may change in them |
-//! | [`id`], [`slug`], [`time`] | identities, readable names, and instants |
+//! | [`plan`](mod@plan) | the desired state of processes and chores, which the runner carries out |
+//! | [`session`], [`agent`], [`history`], [`mail`] | the nouns: their states, and the decisions about them |
+//! | [`run`] | a piece of work of an agent, its processes, and what the agent keeps between runs |
+//! | [`quest`] | work as a graph of steps, done by agents in roles |
+//! | [`roles`], [`dag`] | the table of roles and their signals; the check that a graph of steps has no cycle |
+//! | [`seat`] | fixed places for identities, their souls, and their lead |
+//! | [`ask`], [`permission`], [`budget`] | questions to the user, what agents may do without asking, limits on cost |
+//! | [`request`] | requests with an id of the caller, which are carried out once |
+//! | [`status`], [`build_run`], [`build_event`], [`workflow`], [`idea_inbox`] | the status protocol: its files, and how they may be changed |
+//! | [`harness`] | what the core knows of harnesses: their capabilities, and the reader of their output |
+//! | [`output`], [`partial`] | the output of an agent program in one form for all harnesses, and pieces of it before it is complete |
+//! | [`stream_json`], [`codex`], [`acp`] | readers of the output of the Claude CLI, of codex, and of agents that speak ACP |
+//! | `json`, `json_rpc`, `failure`, `file_write` | what the readers share |
+//! | [`transcript`] | the transcripts of the Claude CLI, and the path through them |
+//! | [`outcome`] | how a run went, and why it ended |
+//! | [`price`], [`usage`] | the cost of tokens by model; cost and tokens, and the meter that adds them up |
+//! | [`why`] | what an agent is doing now, and the evidence |
+//! | [`id`], [`slug`], [`time`], [`recent_list`] | ids, readable names, timestamps, lists of the newest items |
 
 // A new variant must be thought of wherever it matters.
 #![warn(clippy::wildcard_enum_match_arm)]
