@@ -35,8 +35,9 @@ pub fn cargo() -> Command {
     command
 }
 
+/// The folder of the workspace from which cargo runs this chore. Not the one from which xtask was built: clones may share a target folder.
 pub fn root() -> PathBuf {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     here.parent().expect("xtask is a folder of the workspace").to_owned()
 }
 
