@@ -32,6 +32,7 @@ mod mark;
 mod mcp;
 mod merge;
 mod open;
+mod overview;
 mod paint;
 mod permissions;
 mod pr;
@@ -75,7 +76,7 @@ use crate::config::{Config, Flags};
 use crate::file_limit;
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 use hatchery_core::seat::Position;
 use std::ffi::OsString;
 use std::future::Future;
@@ -231,7 +232,13 @@ pub fn main() -> ExitCode {
     }
     // Alone in a terminal it shows the terminal's screen; without one, the help.
     let alone = std::env::args_os().len() == 1 && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let parsed = if alone { Cli::try_parse_from(["hatchery", "tui"]) } else { Cli::try_parse() };
+    let parsed = match alone {
+        true => Cli::try_parse_from(["hatchery", "tui"]),
+        false if overview::is_asked_for(std::env::args_os().skip(1)) => {
+            overview::grouped(command()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches))
+        }
+        false => Cli::try_parse(),
+    };
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && std::env::args_os().any(|word| word == "--json") => {

@@ -13,9 +13,10 @@ use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Print what an agent's processes wrote to their standard error and output
+/// Print what the processes of an agent have written, to look into a crash
 ///
-/// The files are kept for `keep_runs_days`. What the agent said is in `hatchery history`; this is for looking into a crash.
+/// Shows their standard error and, if you ask for it, their output. The files are kept for `keep_runs_days`. What the agent said is in
+/// `hatchery history`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agent: an id, the beginning of one, or a name

@@ -10,10 +10,10 @@ use crate::worktree::{Repository, Taken, Taking};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Merge the work of an agent or a quest into the branch that you have checked out
+/// Merge the work of an agent or a quest into your branch
 ///
-/// Commits what the agent has not committed, except by-products, and merges its branch into yours. If your checkout has uncommitted
-/// changes, or if both sides have changed the same lines, nothing is done. A quest is always merged with a merge commit that names its
+/// Commits what the agent has not committed, except by-products, and merges its branch into the branch that you have checked out. If your
+/// checkout has uncommitted changes, or if both sides have changed the same lines, nothing is done. A quest is always merged with a merge commit that names its
 /// request. After the merge an agent's worktree and branch are removed, unless its process stays there; its next task starts at your
 /// branch again. A quest keeps its branch.
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use crate::http::{PermissionRuleList, PermissionRuleView};
 use crate::report::Report;
 use std::process::ExitCode;
 
-/// List and remove the rules that let agents use tools without asking you
+/// List and remove the rules that let agents use tools unasked
 ///
 /// A rule is added when you answer a question with `always-agent` or `always-project`. docs/permissions.md describes the policies
 /// and what each of them allows.
