@@ -1,6 +1,6 @@
-//! What agents ask of Hatchery by their tools. A call is written into the run folder before anything else happens, so that it
-//! counts even if the daemon, the tools or the agent are killed right after. The daemon takes each call in exactly once, by
-//! its number, and can repeat its answer.
+//! Calls: tool calls with which agents change something. A call is written into the run folder before anything else happens, so that
+//! it counts even if the daemon, the tools or the agent are killed right after. The daemon takes each call in exactly once: it
+//! submits the call to the engine, by its number. It can repeat the answer.
 
 use crate::blocking::blocking;
 use crate::engine::{Handle, HistoryError, SubmitError};
@@ -24,7 +24,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::{Mutex, PoisonError};
 
-/// Something that an agent asks for. The tools draw the ids of new things, so that a repeated call means the same thing.
+/// A call, as it is written into `calls.jsonl`. The tools choose the ids of new things, so that a repeated call means the same thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
@@ -70,7 +70,7 @@ pub enum CallError {
     Forgotten(u64),
 }
 
-/// What became of a call.
+/// The answer to a call: the events that it led to, or the refusal.
 #[derive(Clone, Debug)]
 pub enum CallAnswer {
     Done(Vec<Record>),
@@ -92,14 +92,14 @@ impl CallWriter {
         Self { folder, counted: 0, lines: 0 }
     }
 
-    /// Writes a call down, durably, and gives its number.
+    /// Appends a call, durably, and returns its number.
     pub fn write(&mut self, call: &Call) -> io::Result<u64> {
         let mut file = no_links::append(&self.folder.calls())?;
-        // Several tool servers may write for one agent at once: its sub-agents have servers of their own.
+        // Several tool servers may write for one agent at once: its subagents have servers of their own.
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
         let ends_with_newline = self.count_new_lines(&mut file)?;
         let mut line = Vec::new();
-        // A line that a crash cut off becomes a call of its own that cannot be parsed.
+        // A crash cut off the last line. This ends that line, which counts as a call that cannot be parsed.
         if !ends_with_newline {
             line.push(b'\n');
         }
@@ -112,7 +112,7 @@ impl CallWriter {
         Ok(self.lines)
     }
 
-    /// Counts the lines that were written since the last time. Says whether the file ends with a complete line.
+    /// Counts the lines that were written since the last time. True if the file ends with a complete line.
     fn count_new_lines(&mut self, file: &mut File) -> io::Result<bool> {
         // The byte before the new ones tells whether the file ended with a complete line.
         let from = self.counted.saturating_sub(1);
@@ -127,14 +127,14 @@ impl CallWriter {
     }
 }
 
-/// Takes calls in. Shared by the supervisors and the HTTP side, so that each file is read once and not again for each call.
+/// Takes calls in. The supervisors and the HTTP side share it, so that a file is not read from its beginning for each call.
 #[derive(Debug)]
 pub struct Calls {
     handle: Handle,
     positions: Mutex<HashMap<AttemptId, CallPosition>>,
 }
 
-/// How far the file of an attempt was taken in. Only saves work: a call that was taken in is refused the second time.
+/// How far the file of an attempt was taken in. This only saves work: the core refuses a call that was taken in before.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallPosition {
     bytes: u64,
@@ -146,7 +146,7 @@ impl Calls {
         Self { handle, positions: Mutex::default() }
     }
 
-    /// Takes in all calls that are written down and were not taken in yet. Says how many bytes of the file that makes.
+    /// Takes in all written calls that were not taken in yet. Returns the position after the last of them, in bytes.
     pub async fn take_all(&self, folder: &RunFolder, of: AttemptId) -> Result<u64, CallError> {
         let mut position = self.position(of);
         loop {
@@ -168,7 +168,7 @@ impl Calls {
         }
     }
 
-    /// What became of a call, which is taken in if that was not done yet.
+    /// The answer to a call. If the call was not taken in yet, takes in all written calls first.
     pub async fn answer(&self, folder: &RunFolder, of: AttemptId, number: u64) -> Result<CallAnswer, CallError> {
         let handle = &self.handle;
         let taken = |world: &World| calls_taken(world, of) >= Some(number);
@@ -191,7 +191,7 @@ impl Calls {
         }
     }
 
-    /// To be called when an attempt is over.
+    /// Drops the position of an attempt that is over.
     pub fn forget(&self, of: AttemptId) {
         self.positions.lock().unwrap_or_else(PoisonError::into_inner).remove(&of);
     }
@@ -210,7 +210,7 @@ impl Calls {
             }),
         };
         match self.handle.submit(Command::TakeCall { of, number, ask }).await {
-            // The supervisor and the request of the tools may both take it in at once.
+            // The supervisor and the tools' request may take in the same call at once.
             Ok(_) | Err(SubmitError::Refused(Refusal::CallTaken { .. })) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -229,7 +229,7 @@ impl Calls {
     }
 }
 
-/// How many calls of an attempt were taken in. None when the run is not at this attempt.
+/// How many calls of an attempt were taken in. None if this is not the current attempt of the run.
 fn calls_taken(world: &World, of: AttemptId) -> Option<u64> {
     world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of).map(|run| run.attempt.calls)
 }
@@ -243,7 +243,7 @@ async fn records(handle: &Handle, from: EventId, count: u64) -> Result<Vec<Recor
     Ok(page.records().to_vec())
 }
 
-/// What a call means. An agent acts only for itself.
+/// The command that a call stands for. It is always the calling agent that acts.
 fn command(world: &World, me: AgentId, call: Call) -> Result<Command, Refusal> {
     Ok(match call {
         Call::Fork { child, prompt, name, at } => {

@@ -1,4 +1,5 @@
-//! The daemon's door: axum routes over the engine's handle. Handlers translate; they decide nothing.
+//! The HTTP API of the daemon: axum routes over the engine's handle. Handlers translate requests into commands, and the world into
+//! answers; they decide nothing.
 //!
 //! The router and the OpenAPI document come from the same declarations, so a route without a description cannot exist.
 
@@ -127,7 +128,7 @@ pub struct ApiContext {
     pub heartbeat: Duration,
     pub request_timeout: Duration,
     pub max_body_bytes: usize,
-    /// Turns at taking in files of histories, which are large.
+    /// Bounds how many histories are imported at once, because their files are large.
     pub imports: Arc<Semaphore>,
     /// Becomes true when the daemon shuts down, so that streams end.
     pub closing: watch::Receiver<bool>,
@@ -141,7 +142,7 @@ impl Deref for Api {
     }
 }
 
-/// What the routes keep. Each request gets an [`Api`] with the settings of its moment.
+/// The state of the router. Each request gets an [`Api`] with the settings at that moment.
 #[derive(Clone, Debug)]
 struct Routed(Arc<ApiContext>);
 
@@ -217,7 +218,7 @@ pub fn router(context: &Arc<ApiContext>) -> Router {
         .with_state(Routed(Arc::clone(context)))
 }
 
-/// The OpenAPI document, for those who want it without a daemon.
+/// The OpenAPI document. Needs no running daemon.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = documented().split_for_parts().1;
     for (path, item) in &mut document.paths.paths {
@@ -228,7 +229,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     document
 }
 
-/// How an answer looks that is not a success is the same everywhere, so it is said once.
+/// All answers that are not a success have the same form, so they are described once.
 fn add_refusals(operation: &mut Operation, is_open: bool) {
     let refusal = |description: &str| {
         let schema = Ref::from_schema_name("ErrorBody");
@@ -338,7 +339,8 @@ fn documented() -> OpenApiRouter<Routed> {
         .routes(routes!(rescue::restore))
 }
 
-/// Every answer begins in time, or says that it could not. A stream has begun when its head is sent.
+/// Answers `too_slow` if a handler takes longer than `request_timeout`. A stream is in time when its head is sent. Some requests may
+/// take long: they read the whole log or large files, or run a ward.
 async fn in_time(State(context): State<Arc<ApiContext>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if ["/api/fsck", "/api/history/import", "/api/adopt"].contains(&path) || path.ends_with("/try-ward") {

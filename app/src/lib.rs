@@ -1,4 +1,5 @@
-//! Hatchery's shell around the pure core. Direction: core ← store ← engine ← {runner, http} ← {daemon, client} ← mcp ← cli.
+//! Hatchery's shell around the pure core. Dependencies go one way: core ← store ← engine ← runner ← http ← {daemon, client} ← {cli, mcp,
+//! tui}. `ARCHITECTURE.md` says what each module owns.
 
 pub mod adoption;
 pub mod amounts;

@@ -1,8 +1,8 @@
-//! The tools that agents call: an MCP server on standard input and output, bound to one agent. It speaks for that agent only.
-//! It asks over HTTP the daemon that runs when a tool is called.
+//! The tools that agents call: an MCP server on standard input and output, which acts for one agent only. Each tool asks, over
+//! HTTP, the daemon that runs at that moment.
 //!
-//! What a model gets wrong is answered with a result that says so and what to do next, because clients show a model its
-//! results and hide errors of the protocol. Those are left for tools that do not exist.
+//! A mistake of the model is answered with a tool result that names the mistake and the next step, because clients show results
+//! to the model and hide errors of the protocol. Only a call of an unknown tool is an error of the protocol.
 
 mod arguments;
 mod run_tools;
@@ -40,8 +40,8 @@ use status_tools::{BuildEventTool, ChangeBuild, ChangeState, GetState, Inbox, Wo
 use std::time::Duration;
 use transport::ClientTransport;
 
-/// Serves until standard input ends. The tools of a run speak with that run's token, and write down what they are asked
-/// before they do it.
+/// Serves until standard input ends. With `run`, the tools use the token of that attempt, and write each call into the run folder
+/// before the daemon carries it out ([`RunTools`]).
 pub async fn serve(
     project: &Project,
     reference: &str,
@@ -72,15 +72,15 @@ pub async fn serve(
 
 struct Server {
     project: Project,
-    /// The agent that it acts for.
+    /// The agent for which the tools act.
     agent: AgentId,
-    /// For the tools of a run.
+    /// None for an agent whose process Hatchery did not start.
     run_tools: Option<RunTools>,
     tools: Vec<Tool>,
 }
 
-/// What a tool answers: a few words, and the same as data. A client shows its model one of the two, so both say what to do
-/// next.
+/// What a tool answers: a few words, and the same as data. A client shows its model one of the two, so both contain the next
+/// step.
 struct ToolAnswer {
     text: String,
     data: Value,
@@ -132,7 +132,8 @@ impl ServerHandler for Server {
         Ok(result(answered).into())
     }
 
-    /// Arguments that are no object do not even parse as a call of a tool. They are a model's mistake like any other.
+    /// A tool call whose arguments are not an object arrives here, because it does not parse as a tool call. It is answered like any
+    /// other mistake of the model.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -266,6 +267,7 @@ impl Server {
         Ok(ToolAnswer { text, data: json!({ "you": self.agent, "agents": agents }), next: None })
     }
 
+    /// Records the signal. The core checks it (`quest/signal.rs`) and acts on it when the agent's run is over (`quest/follow.rs`).
     async fn signal_back(&self, signal: &SignalBack) -> Result<ToolAnswer, ToolError> {
         let given = serde_json::to_value(signal).map_err(|error| ToolError(error.to_string()))?;
         self.for_the_quest(Call::Signal(given)).await?;
@@ -323,7 +325,7 @@ impl Server {
         Ok(ToolAnswer { text: format!("you are {name}"), data: json!({ "name": name }), next })
     }
 
-    /// Only the tools of a run can act for its step.
+    /// Submits a call about the agent's quest. Only the tools of a run can do that.
     async fn for_the_quest(&self, call: Call) -> Result<Value, ToolError> {
         match &self.run_tools {
             Some(run_tools) => run_tools.call(call).await,
@@ -333,7 +335,7 @@ impl Server {
         }
     }
 
-    /// The daemon that runs now: it may be another one than at the last call.
+    /// A client of the daemon that runs now, which may be another daemon than at the last call.
     async fn client(&self) -> Result<Client, Report> {
         match &self.run_tools {
             Some(run_tools) => run_tools.client().await,

@@ -1,4 +1,4 @@
-//! Runs over HTTP: agents at work in processes.
+//! Runs over HTTP: starting, messages, interrupting, stopping, the calls of their tools, and what they cost.
 
 use super::agent_view::open_question;
 use super::agents::{find, new_agent_id, tell};
@@ -171,7 +171,7 @@ pub struct UsageQuery {
     days: Option<u16>,
 }
 
-/// The most days that are told in parts.
+/// The most days that `parts` covers.
 const MAX_DAYS: u16 = 366;
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -239,7 +239,7 @@ pub async fn start(State(api): State<Api>, body: JsonBody<StartRun>) -> Result<(
     Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records).warning(warning.as_deref())))
 }
 
-/// The warning about an agent that asks for nothing.
+/// The warning about an agent that never asks for a permission.
 const ALL_UNASKED: &str = "with the permissions `all`, the agent may run any command on this machine, unasked";
 
 /// Refuses a harness whose program is missing or too old, before anything is recorded.
@@ -283,7 +283,7 @@ pub async fn say(
     let harness_session = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
     let spec = api.defaults.spec_of_run(last_spec(&world, agent), harness_session, body.0.with)?;
     let warning = match world.run(agent).filter(|run| run.is_open()) {
-        // A message to a process that runs starts none.
+        // A message to an agent with an open run starts no process now.
         Some(run) => waits_first(&world, agent, run),
         None => {
             check_program(&api, &spec.harness).await?;

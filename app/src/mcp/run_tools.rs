@@ -1,5 +1,5 @@
-//! How the tools of a run ask for something. The call is first written down, durably, and then the daemon is asked to take it
-//! in. If no daemon runs, the tools wait for one: the next daemon takes in what is written.
+//! Submits the calls of a run's tools. A call is first appended to `calls.jsonl`, durably. Then the daemon is asked to carry it
+//! out. If no daemon runs, the tools wait for one; the next daemon also carries out the calls that are in the file.
 
 use super::{ToolError, words};
 use crate::blocking::blocking;
@@ -62,7 +62,8 @@ impl RunTools {
         Client::announced(&self.project, self.token.clone())
     }
 
-    /// Asks for something. Once it is written down it happens exactly once, whichever process is killed meanwhile.
+    /// Writes a call down and returns the daemon's answer. A call that was written down is carried out exactly once, even if the
+    /// tools or the daemon are killed in between.
     pub async fn call(&self, call: Call) -> Result<Value, ToolError> {
         let is_signal = matches!(call, Call::Signal(_));
         let calls = Arc::clone(&self.calls);
@@ -73,7 +74,7 @@ impl RunTools {
         let path = agent_path(&self.of.agent.to_string(), "/calls");
         let body = json!({ "run": self.of.run, "attempt": self.of.attempt, "number": number });
         loop {
-            // Without looking first whether the daemon answers: the call says so, and an agent waits for each round trip.
+            // No health check first: this request fails, too, if the daemon does not answer, and the agent waits for each round trip.
             let asked = match self.announced() {
                 Some(client) => client.ask(&path, &body).await,
                 None => Err(Failure::Away(no_daemon())),

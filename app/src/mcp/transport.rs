@@ -1,5 +1,5 @@
-//! The connection to the client. What comes before the handshake is its own matter: newer clients first ask `server/discover`, and
-//! must hear that there is no such method before they say `initialize`.
+//! The connection to the MCP client. Before the handshake, newer clients ask `server/discover`. They send `initialize` only after the
+//! answer that there is no such method.
 
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
