@@ -41,7 +41,7 @@ use std::time::Duration;
 use transport::ClientTransport;
 
 /// Serves until standard input ends. With `run`, the tools use the token of that attempt, and write each call into the run folder
-/// before the daemon carries it out ([`RunTools`]).
+/// before the daemon carries it out (`RunTools`).
 pub async fn serve(
     project: &Project,
     reference: &str,

@@ -1,9 +1,8 @@
-//! What commits: the world, and all that changes with it. It decides commands, appends their events, and only then publishes
-//! them and answers.
+//! The committer: it owns the world. It decides commands, appends their events, and only then publishes the events and answers.
 //!
-//! It is behind a lock, because two use it: the engine's thread, and a sender that finds the engine idle and commits its one
-//! command itself. The thread would have to be woken for that command, and the sender for the answer: two context switches that
-//! cost about as much as half a sync.
+//! It is behind a lock, because it has two users: the engine's thread, and a sender that finds the engine idle and commits its one
+//! command itself. Otherwise the engine's thread would have to be woken for that command, and the sender for the answer: two context
+//! switches, which cost about as much as half a sync.
 
 use super::decision::{CommandOutcome, Decision, NotDone, Round, panic_message};
 use super::handle::{Shared, View};
@@ -31,7 +30,7 @@ const SLOW_COMMIT: Duration = Duration::from_millis(5);
 /// each event does not grow with the world.
 const SNAPSHOT_BYTES_PER_EVENT: u64 = 256;
 
-/// What is kept at a checkpoint.
+/// What a checkpoint writes: a snapshot of the world, and the message ranges up to it.
 pub(super) type Checkpoint = Box<(Snapshot, MessageRanges)>;
 
 /// How many commands a commit had, and how long it took.
@@ -158,9 +157,9 @@ impl Committer {
         }
     }
 
-    /// Commits one command on its sender's thread, and answers it. Gives the command back when it is not an ordinary one: then
-    /// the engine's thread decides it again. Only the thread waits for a store, and only the thread refuses, because a refusal
-    /// may have to rest on what other writers did.
+    /// Commits one command on its sender's thread, and answers it. Gives the command back if the engine's thread has to decide it
+    /// again: only that thread waits for a store, and only that thread refuses, because a refusal may depend on the events of other
+    /// writers.
     pub fn commit_at_once(&mut self, job: Job) -> Option<Job> {
         let CommitSize { jobs, took } = self.last_commit;
         if self.stopped || self.store.is_shared() || jobs > 1 || took > SLOW_COMMIT {
@@ -209,7 +208,7 @@ impl Committer {
         committed
     }
 
-    /// Considers what time brings: deadlines that are over.
+    /// Adds the events that are due because a deadline has passed.
     pub fn tick(&mut self) -> Result<(), EngineError> {
         self.commit(Vec::new(), true)
     }
@@ -426,7 +425,7 @@ impl Committer {
         self.shared.head.send_if_modified(|shown| std::mem::replace(shown, head) != head);
     }
 
-    /// Encodes a checkpoint beside the thread. It comes back as a wake-up, because only this thread writes.
+    /// Encodes a checkpoint on a thread that may block. The engine's thread gets it as a wake-up and writes it.
     fn snapshot_when_due(&mut self) {
         if self.world.head().0 - self.snapshot_at.0 < self.snapshot_every {
             return;

@@ -22,26 +22,26 @@ pub(super) struct Round<'a> {
     pub jobs: &'a [Job],
     /// Earlier jobs that wait for mail, the longest wait first.
     pub mail_waiters: &'a [Job],
-    /// Whether time itself is to be considered: deadlines that are over.
+    /// Whether to add the events that are due because a deadline has passed.
     pub tick: bool,
-    /// Whether it matters what the decisions read, because others write to the same store.
+    /// Whether to record which streams the decisions depend on. Only needed if others write to the same store.
     pub tracks_reads: bool,
 }
 
-/// What came of it.
+/// The result of a round: the events of all its commands, and the outcome of each command.
 pub(super) struct Decision {
     /// The world with all records applied.
     pub world: World,
     pub records: Vec<Record>,
-    /// The same as the store keeps them.
+    /// The same records, as rows of the store.
     pub rows: Vec<Row>,
-    /// The streams that the decisions rest on, where that matters.
+    /// The streams that the decisions depend on, if the round tracks them.
     pub reads: BTreeSet<Stream>,
     /// One for each job, in order.
     pub outcomes: Vec<CommandOutcome>,
     /// Mail waiters that are answered now, by their position, in order: they got mail, or can no longer get any.
     pub served: Vec<(usize, CommandOutcome)>,
-    /// Why the passing of time could not be decided.
+    /// Why the tick could not be decided, if it could not.
     pub tick_failure: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl Round<'_> {
         }
     }
 
-    /// Decides everything but the known failures. Stops at the first new one: the tentative world may be half changed then.
+    /// Decides everything except the known failures. Stops at the first new failure, because the tentative world may be half changed.
     fn attempt(&self, failures: &Failures) -> Result<Decision, (CommandSource, String)> {
         let mut decision = Decision::starting_from(self.world, self.jobs.len());
         let take =
@@ -128,7 +128,7 @@ impl Round<'_> {
                 }
             }
         }
-        // A refusal rests on what it read as much as a decision does.
+        // A refusal depends on what it read, just like events.
         for (job, outcome) in self.jobs.iter().zip(&decision.outcomes) {
             if self.tracks_reads && matches!(outcome, Err(NotDone::Refused(_))) {
                 decision.reads.extend(job.command.reads());
@@ -156,7 +156,7 @@ impl Decision {
         self.rows.is_empty() && self.outcomes.is_empty() && self.served.is_empty()
     }
 
-    /// The streams that the decisions rest on, as the store names them.
+    /// The streams that the decisions depend on, as the store names them.
     pub fn reads_by_name(&self) -> Vec<String> {
         self.reads.iter().map(Stream::to_string).collect()
     }

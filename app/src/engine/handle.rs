@@ -50,7 +50,8 @@ pub enum HistoryError {
     Unreadable(#[from] Unreadable),
 }
 
-/// What the engine publishes. Only the [`Committer`] writes here, except for the last four.
+/// What the engine and its handles share. The [`Committer`] publishes through the first fields, down to `trouble`. The others carry
+/// requests to the engine, and what the handles must know before they submit.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub store: Arc<dyn Store>,
@@ -139,8 +140,8 @@ impl Handle {
         self.shared.view.read().unwrap_or_else(PoisonError::into_inner).world.head()
     }
 
-    /// Changes after the view has changed. A caller that waits for a state of the view must wait for this and not for the log:
-    /// an event can be read from the store before the view shows it.
+    /// The last event of the view, as a channel that changes after the view. A caller that waits for a state of the view must wait for
+    /// this channel and not for the log, because an event can be read from the store before the view shows it.
     pub fn heads(&self) -> watch::Receiver<EventId> {
         self.shared.head.subscribe()
     }
@@ -178,7 +179,8 @@ impl Handle {
         Ok(replay.iter().filter_map(|message| message.said().transpose()).collect::<Result<_, _>>()?)
     }
 
-    /// The newest of an agent's own messages, the oldest of them first, over all cuts. Only wanted ones count for the limit.
+    /// The newest of an agent's own messages, in order, also those that a clear or a rewind has cut off. Only wanted messages count for
+    /// the limit.
     pub async fn own_messages(
         &self,
         agent: AgentId,
@@ -220,8 +222,8 @@ impl Handle {
         }
     }
 
-    /// What each of these agents said or called last, if that is among the [`LATEST_WINDOW`] events up to its last message. By one
-    /// statement, however many agents there are.
+    /// The last message or tool call of each of these agents, if it is among the [`LATEST_WINDOW`] events up to the agent's last
+    /// message. One statement reads all of them.
     pub async fn latest_spoken(&self, of: &[AgentId]) -> Result<BTreeMap<AgentId, Record>, HistoryError> {
         let View { world, recent } = self.shared.view.read().unwrap_or_else(PoisonError::into_inner).clone();
         let store = Arc::clone(&self.shared.store);
@@ -304,7 +306,7 @@ impl Handle {
         Ok(history::ranges(&world, agent).iter().any(inside))
     }
 
-    /// What should be happening, for the runner, which brings it about.
+    /// The plan. The runner carries it out.
     pub fn plan(&self) -> watch::Receiver<Plan> {
         self.shared.plan.subscribe()
     }
@@ -319,7 +321,7 @@ impl Handle {
         said.or_else(|| silent.map(|silent| format!("the store has not answered for {} s", silent.as_secs())))
     }
 
-    /// Wakes when [`trouble`](Self::trouble) may have changed, except for a store that is silent: nothing says so.
+    /// Changes when [`trouble`](Self::trouble) may have changed, but not when a store becomes silent: that is only seen by asking.
     pub fn trouble_changes(&self) -> watch::Receiver<Option<String>> {
         self.shared.trouble.subscribe()
     }

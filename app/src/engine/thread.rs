@@ -1,5 +1,5 @@
-//! The engine's thread: it waits for whatever is to be done next, and lets the [`Committer`] do it. See the module above for the
-//! order of its work.
+//! The engine's thread: it waits for the next [`EngineWake`] and lets the [`Committer`] do the work. `engine.rs` draws the order of
+//! that work.
 
 use super::committer::{Checkpoint, CommitSize, Committer};
 use super::handle::Shared;
@@ -23,7 +23,7 @@ enum EngineWake {
     Due,
     /// Another writer may have appended.
     Foreign,
-    /// A checkpoint was encoded beside the thread, and can be written.
+    /// A checkpoint was encoded on another thread, and can be written.
     Encoded(Checkpoint),
     /// A sender committed, and the world has an earlier deadline now, or the engine has to end.
     Recheck,
@@ -42,7 +42,8 @@ pub(super) struct EngineThread {
 impl EngineThread {
     pub fn run(&mut self) -> Result<(), EngineError> {
         let ended = self.serve();
-        // Also after an error: no sender commits when the engine has ended. After a panic in a commit, the lock is enough.
+        // Also after an error: no sender commits when the engine has ended. After a panic in a commit the lock is poisoned, and senders
+        // cannot commit, either.
         if let Ok(mut committer) = self.committer.lock() {
             committer.stop();
         }
