@@ -1,5 +1,5 @@
-//! An agent: an identity that outlives its processes. It is made by forking another one, it has a parent, and it ends by
-//! being killed. What it said is in the log; the world keeps where to look.
+//! An agent: an entry in the registry, which outlives its processes. It is created as a fork of another agent, has a parent, and ends when
+//! it is killed or expires. Its messages are in the log; the world keeps where to look for them.
 
 use crate::event::{AgentEvent, BudgetEvent};
 use crate::history::Cut;
@@ -22,11 +22,11 @@ pub const MAX_HATCH_MS: u64 = 24 * 3_600 * 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
-    /// Who is above it now: when a parent is killed its children move up.
+    /// When a parent is killed, its children get the parent's parent.
     pub parent: Option<AgentId>,
-    /// Where its history comes from, for good: moving up does not change what was inherited.
+    /// Where its history comes from. This never changes: a new parent does not change what was inherited.
     pub origin: Option<Origin>,
-    /// Those below it that are not dead.
+    /// Its children that are not dead.
     pub children: OrdSet<AgentId>,
     pub name: Option<String>,
     pub provider: Option<String>,
@@ -92,7 +92,7 @@ pub struct Birth {
 }
 
 impl Birth {
-    /// Nothing but an identity.
+    /// A birth with an id and nothing else.
     pub fn of(agent: AgentId) -> Self {
         Self {
             agent,
@@ -286,7 +286,7 @@ pub(crate) fn created(parent: AgentId, origin: Origin, birth: &Birth, now: Times
     }
 }
 
-/// Kills one agent, or it and everybody below it. Without cascade its children move up to the nearest living ancestor.
+/// Kills an agent; with `cascade`, also all agents below it. Without `cascade` its children become children of its parent.
 pub(crate) fn kill(
     world: &World,
     agent: AgentId,
@@ -362,8 +362,8 @@ pub fn below(world: &World, agent: AgentId) -> Vec<AgentId> {
     found
 }
 
-/// Who is meant: an id, the beginning of one, or a name that only one living agent has. If no living agent has the name, a dead one
-/// may be meant: its history stays.
+/// The agent that a reference means: an id, the beginning of one, or a name that only one living agent has. If no living agent has the
+/// name, it can mean a dead agent, whose history stays.
 pub fn resolve(world: &World, reference: &str) -> Result<AgentId, Refusal> {
     let whole = reference.parse().ok();
     if let Some(id) = whole.filter(|id| world.agent(*id).is_some()) {

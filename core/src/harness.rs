@@ -1,5 +1,5 @@
-//! What the core knows of harnesses, the programs that play agents: what they can do, how a session is opened, and how their
-//! output is read. The core decides by [`Capabilities`] and never by a harness's name.
+//! What the core knows of harnesses, the adapters for agent programs: what they can do, how a session is opened, and how the output
+//! is read. The core decides by [`Capabilities`] and never by a harness's name.
 
 use crate::output::Output;
 use crate::partial::Partial;

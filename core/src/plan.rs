@@ -1,5 +1,5 @@
-//! What should be happening now. The plan is level-triggered: it says what is wanted, not what has just changed, so a restart needs
-//! no code of its own: fold the log, plan, reconcile.
+//! The plan: the desired state of processes and chores. It says what is wanted, not what has just changed. So a restart needs no code of
+//! its own: read the log, plan, reconcile.
 
 use crate::quest::{Chore, StepId};
 use crate::run::{DesiredRun, Run};
@@ -8,7 +8,7 @@ use imbl::OrdMap;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Sessions that are ending and have no agent at work any more.
+    /// Sessions that are ending and have no agent with an open run any more.
     pub close: Vec<SessionId>,
     /// The desired state of every run that is not over.
     pub runs: OrdMap<AgentId, DesiredRun>,

@@ -107,7 +107,7 @@ pub struct Quest {
     /// until then.
     #[serde(default)]
     pub unapproved: OrdSet<StepId>,
-    /// How many agents were created for it.
+    /// How many agents were created for the quest.
     pub agents: u32,
     /// How many wards and merges each dropped step had. A new step of the same name continues the count, because a ward is found by its number.
     pub past_chores: OrdMap<StepId, u32>,
@@ -182,7 +182,7 @@ pub enum Merge {
     },
 }
 
-/// Work of the shell for a step, besides running agents.
+/// Work on a step without an agent: a ward or a merge. The runner does it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chore {
     pub number: u32,

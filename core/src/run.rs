@@ -1,8 +1,8 @@
-//! A run: an agent at work in a process. It is asked for, spawned, started (its tools answer), perhaps parked or resumed,
-//! and it ends for a cause. Each process of a run is an attempt with a number. Reports of older attempts are refused.
+//! A run: one piece of work of an agent. It is requested, spawned (it has a process), started (the process can call our tools), perhaps
+//! parked and resumed, and it ends with a cause. Each process of a run is an attempt with a number. Reports of older attempts are refused.
 //!
-//! What is to be said to a process is a queue of [`Delivery`]s, each known by the event that caused it. It leaves the
-//! queue when the process says that it has heard it, so a process that dies before that gets it again, and none gets it twice.
+//! Messages to a process wait in a queue of [`Delivery`]s. The id of a delivery is the event that caused it. A delivery leaves the queue
+//! when the process confirms it. If the process dies before that, the next process gets the delivery. No process gets it twice.
 
 mod attempt;
 mod choice;
@@ -65,7 +65,7 @@ pub struct Run {
     /// How often in a row it was parked.
     pub parks: u32,
     pub requested: Timestamp,
-    /// Since when a delivery waits for it, if one does.
+    /// Since when a delivery waits, if one waits.
     pub addressed: Timestamp,
     /// The open question to the user about it.
     pub question: Option<EventId>,
@@ -79,9 +79,9 @@ pub struct Run {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunState {
-    /// A process is wanted; none is known.
+    /// A process is wanted, and the runner has not reported one yet.
     Starting,
-    /// There is a process; it has not shown that our tools answer it.
+    /// There is a process, which has not shown that it can call our tools.
     Spawned {
         process: Process,
     },
@@ -89,7 +89,7 @@ pub enum RunState {
     Running {
         process: Process,
     },
-    /// Its end is decided and recorded, and the runner has not ended the process yet.
+    /// The end of the run is recorded as decided, and the runner has not reported the end of the process yet.
     Stopping {
         why: StopWhy,
         process: Option<Process>,
@@ -198,7 +198,7 @@ impl Run {
         }
     }
 
-    /// When its silence is to be reported, or its wait is over.
+    /// When the silence of the process is to be reported, or the wait of the run is over.
     pub(crate) fn deadline(&self, conversation: &Conversation) -> Option<Timestamp> {
         match self.state {
             // No launcher has started it, so its silence means nothing.
@@ -240,7 +240,7 @@ impl Run {
         }
     }
 
-    /// Whether its process may end: its work is done, or cannot be done.
+    /// Whether nothing more will be sent to its process, so that its input can be closed: the work is done, or cannot be done.
     fn is_last(&self, conversation: &Conversation) -> bool {
         let done = self.turns > 0 && !self.attempt.in_turn && conversation.unheard.is_empty();
         let failed = self.attempt.outcome.last_turn().is_some() && !self.attempt.had_finished();
@@ -377,7 +377,7 @@ pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSp
     Ok(crate::seat::addressed(world, agent).into_iter().chain(said).chain(begun).collect())
 }
 
-/// The shell has a process for the attempt.
+/// The runner has a process for the attempt.
 pub(crate) fn spawned(
     world: &World,
     of: AttemptId,
@@ -401,7 +401,7 @@ pub(crate) fn spawned(
     }
 }
 
-/// There is no place for a process of the attempt. Said once for each attempt.
+/// There is no place for a process of the attempt. Recorded once for each attempt.
 pub(crate) fn waits(world: &World, of: AttemptId) -> Result<Vec<Event>, Refusal> {
     let run = at_attempt(world, of)?;
     match run.state {
@@ -415,8 +415,8 @@ pub(crate) fn waits(world: &World, of: AttemptId) -> Result<Vec<Event>, Refusal>
     }
 }
 
-/// Takes in something that an agent asked of us by a tool: exactly once, because its number is part of it. A "no" is an answer
-/// too, and is on the log like any other.
+/// Carries out a call of an agent, exactly once: only the next number is accepted. A refused call is recorded, too, because the agent
+/// may ask for the same answer again.
 pub(crate) fn take_call(
     world: &World,
     of: AttemptId,
@@ -448,8 +448,8 @@ pub(crate) fn take_call(
     Ok([taken].into_iter().chain(events).collect())
 }
 
-/// Interrupts the turn; the process lives on. A second request for the same turn changes nothing: it would interrupt the next
-/// turn.
+/// Interrupts the turn; the process keeps running. A second request for the same turn changes nothing, because it would interrupt the
+/// next turn.
 pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Refusal> {
     let run = open(world, agent)?;
     let conversation = world.conversation(agent);

@@ -1,5 +1,6 @@
-//! Deciding. A command in a world gives events or a refusal; `settle` then adds the events that follow by themselves, until there
-//! are none. The decisions about a noun are in the noun's module; this module only dispatches.
+//! Deciding. A command in a world gives events or a refusal; `settle` then adds the events that are due without a command, until there
+//! are none. The decisions about a noun are in the noun's module. Here are only the dispatch and a few short decisions about agents:
+//! renaming, waking, hatching, and the birth of a fork that had to wait.
 
 use crate::agent::{self, Birth, Lifecycle, Origin};
 use crate::event::{AgentEvent, QuestionEvent, SessionEvent};
@@ -122,7 +123,8 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
     }
 }
 
-/// The next events that follow by themselves, if any. The cost does not depend on the size of the world.
+/// The next events that are due without a command, if there are any. The world finds them without a search, so the cost does not depend
+/// on the size of the world.
 pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     if let Some((parent, birth, upto)) = world.ready_fork() {
         return late_birth(world, parent, birth, Origin { agent: parent, upto }, now);
@@ -182,10 +184,10 @@ fn late_birth(world: &World, parent: AgentId, birth: &Birth, origin: Origin, now
     }
 }
 
-/// The streams that must not have changed meanwhile for these records to stand: what the command read, and whatever they
-/// change. The second matters because much follows from a command that does not name it: a closing session puts agents to
-/// sleep, any command may find that a session is overdue, a child that waited is born into its session, and a run begins in
-/// that of its agent.
+/// The streams that these records depend on: those that the command names, and those that the records change. If another writer has
+/// changed one of these streams meanwhile, the command is decided again. The command alone does not name all of them: a closing session
+/// puts agents to sleep, any command may find that a session is overdue, a fork that waited is born into its session, and a run begins in
+/// the session of its agent.
 pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
     let changed = records.iter().map(|record| record.event.stream());
     let enters = |record: &&Record| {

@@ -59,7 +59,7 @@ pub struct World {
     harness_sessions: OrdMap<Arc<str>, AgentId>,
     /// The latest runs that are over, by agent and number.
     past_runs: OrdMap<(AgentId, u32), PastRun>,
-    /// What should be so for runs that are not over.
+    /// The desired state of each run that is not over.
     desired_runs: OrdMap<AgentId, DesiredRun>,
     /// Agents whose runs have to be stopped, because they died or their session ends.
     runs_to_stop: OrdSet<AgentId>,
@@ -80,15 +80,15 @@ pub struct World {
     quests: OrdMap<QuestId, Arc<Quest>>,
     /// What each quest was begun with. Beside the quests, because it does not change with them.
     quest_specs: OrdMap<QuestId, QuestSpec>,
-    /// What agents were made for.
+    /// The quest, step and role of each agent that works or worked for a quest.
     assignments: OrdMap<AgentId, Arc<Assignment>>,
-    /// Quests of which something follows by itself.
+    /// Quests in which something is due: a slot can be filled, or everything is done.
     quests_to_schedule: OrdSet<QuestId>,
-    /// Agents of quests whose runs are over or wait, and whose steps do not know it yet.
+    /// Agents of quests whose runs have ended or are parked. `settle` has not yet decided what that means for their steps.
     unhandled_run_changes: OrdSet<AgentId>,
     /// Quests that have a ceiling and are not over.
     budgeted_quests: OrdSet<QuestId>,
-    /// When an agent's time is up that has signalled or is parked.
+    /// The deadline of each agent that has signalled or is parked: when `settle` looks at its step.
     step_deadlines: OrdMap<AgentId, Timestamp>,
     /// Wards and merges that have not been reported.
     chores: OrdMap<(QuestId, StepId), Chore>,
@@ -311,7 +311,7 @@ impl World {
         })
     }
 
-    /// What should be so for the runs that are not over.
+    /// The desired state of each run that is not over.
     pub fn desired_runs(&self) -> &OrdMap<AgentId, DesiredRun> {
         &self.desired_runs
     }
@@ -338,17 +338,17 @@ impl World {
         self.quests.get(&id)?.ward.as_ref()
     }
 
-    /// What an agent was made for, if it works for a quest.
+    /// The quest, step and role of an agent, if it works or worked for a quest.
     pub fn assignment(&self, agent: AgentId) -> Option<&Assignment> {
         self.assignments.get(&agent).map(Arc::as_ref)
     }
 
-    /// A quest of which something follows by itself.
+    /// A quest in which something is due.
     pub fn next_quest_to_schedule(&self) -> Option<QuestId> {
         self.quests_to_schedule.get_min().copied()
     }
 
-    /// An agent whose run is over or waits, and whose step does not know it yet.
+    /// An agent of a quest whose run has ended or is parked, if `settle` has not yet decided what that means for its step.
     pub fn next_unhandled_run_change(&self) -> Option<AgentId> {
         self.unhandled_run_changes.get_min().copied()
     }

@@ -42,14 +42,14 @@ pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
     let goes_on = NextAction::Resume { agent, role: role.clone() };
     let then = match signal {
         Some(signal) => act_on_signal(&at, agent, role, signal),
-        // It was called back by a pause, or a person had a word with it that was not about its step.
+        // A pause of the quest ended the run, or the run was the user's and not for the step.
         None if recalled || !run.spec.signals => vec![at.queued(at.progress(), goes_on)],
         None => left(&at, agent, role, cause),
     };
     step_fork::rest(world, at.id, agent).into_iter().chain(then).collect()
 }
 
-/// An agent has left without a signal.
+/// The run of an agent has ended without a signal.
 fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<Event> {
     let progress = at.progress();
     let goes_on = NextAction::Resume { agent, role: role.to_owned() };
@@ -154,22 +154,22 @@ pub(super) fn consented(at: &StepContext<'_>) -> Vec<Event> {
     events
 }
 
-/// The role that waits for the one that is done continues; otherwise the step moves to its next station.
+/// A role is done. If another role waits for it, that role continues. Otherwise the step moves to its next station.
 fn proceed(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     if at.step.dropped {
         return vec![Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Dropped }];
     }
     let progress = StepProgress { continuations: 0, ..at.progress() };
-    // It was called to plan, or has found out by itself that something else comes first.
+    // The planner was called by another role, or its new plan makes the step wait for other steps.
     let planned = match at.step.phase {
         Phase::Work => !progress.callers.is_empty() || at.step.waits_for > 0,
-        // What the review asked for comes before it.
+        // The review waits for the steps that it has asked for.
         Phase::Review => at.step.waits_for > 0,
         Phase::Requirements | Phase::Plan => false,
     };
     let replanned = planned && role == at.quest_spec.table.planner;
     let mut callers = progress.callers.clone();
-    // A step whose caller does not continue is done with the follow-up.
+    // A caller with `resume: false` does not continue.
     while callers.last().is_some_and(|caller| !caller.resume) {
         callers.pop();
     }
@@ -181,7 +181,7 @@ fn proceed(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     }
     let progress = StepProgress { callers, ..progress };
     if replanned {
-        // Its plan may be another now.
+        // The plan of the step may have changed, so its path begins again.
         return at.go_to_station(StepProgress { station: 0, mendings: 0, ..progress });
     }
     // A mending is followed by the ward that asked for it; everything else by the next station.

@@ -9,7 +9,7 @@ use crate::roles::Phase;
 use crate::run::Run;
 use crate::{AgentId, Event, MessageKind, QuestId, Refusal, World, agent, history};
 
-/// A person has answered a question about a step. Without a refusal, the answer is none of those that it asks for.
+/// The user has answered a question about a step. `Err(None)`: the answer is none of those that the question asks for.
 pub(crate) fn answered(
     world: &World,
     id: QuestId,

@@ -1,6 +1,6 @@
-//! What an agent says about its step: four signals, checked against who it is, what it may say and what it is at. A
-//! signal does not end the process: that leaves at the end of its turn, or is stopped when a deadline has passed. What the signal leads to is
-//! decided when the run is over ([`follow`](super::follow)).
+//! Signals: the reports of agents about their steps. A signal is checked against the agent's assignment, the rules of its role and the state
+//! of the step, and is recorded. It does not end the process: the process ends after its turn, or is stopped when a deadline has passed. What
+//! the signal leads to is decided when the run is over ([`follow`](super::follow)).
 
 use super::{Assignment, SlotWork, StepId, StepState, going};
 use crate::event::StepEvent;
@@ -128,7 +128,7 @@ impl Signal {
     }
 }
 
-/// An agent signals. The same signal twice is one; a second, different one is refused.
+/// Checks and records a signal. The same signal again changes nothing; a second, different signal is refused.
 pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal) -> Result<Vec<Event>, Refusal> {
     let assignment = world.assignment(agent).ok_or(Refusal::NoAssignment(agent))?;
     let Assignment { quest: id, role, .. } = assignment;
@@ -210,8 +210,8 @@ fn check_choices(choices: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The signal that an agent gave in its own stream, but that never reached us: its tools were killed before they could write it
-/// down. Counts if it would have.
+/// A signal that is only in the agent's output, because its tools were killed before they could write the call down. It counts unless
+/// [`give`] refuses it.
 pub(crate) fn from_stream(world: &World, of: AttemptId, heard: Option<&str>) -> Vec<Event> {
     let json = heard.and_then(|input| serde_json::from_str(input).ok());
     let signal = json.and_then(|json| Signal::read(&json).ok());

@@ -1,4 +1,5 @@
-//! A slot is free, and the next step in the queue takes it: for a new agent, for an agent that is set to work again, for a ward or for a merge.
+//! Filling slots: the next step in the queue takes a free slot for a new agent, for an agent that is set to work again, for a ward or for a
+//! merge.
 
 use super::{Brief, CRASH_RETRIES, NextAction, StepContext, StepState, agent_id, step_fork, words};
 use crate::agent::{self, Birth, Origin};
@@ -64,8 +65,8 @@ fn new_agent(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) ->
     events
 }
 
-/// Sets an agent to work again. A parked run is resumed. A run that the user began counts as the agent's work. Otherwise a new run is
-/// requested. None if the agent is dead.
+/// Sets an agent to work again. A parked run is resumed. An open run that the user began counts as the agent's work. Otherwise a new run is
+/// requested. None if the agent cannot be run, for example because it is dead.
 fn set_to_work_again(at: &StepContext<'_>, agent: AgentId, role: &str) -> Option<Vec<Event>> {
     let run = at.world.run(agent)?;
     match &run.state {

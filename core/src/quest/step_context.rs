@@ -32,12 +32,12 @@ impl<'a> StepContext<'a> {
         self.step.progress.clone()
     }
 
-    /// Whether it has a branch of its own.
+    /// Whether the step has a branch of its own, so that its work has to be merged.
     pub fn is_merged(&self) -> bool {
         self.step.phase == Phase::Work && self.quest_spec.isolation != Isolation::None
     }
 
-    /// Who worked on it last.
+    /// The agent that worked on the step last, and its role.
     pub fn last_agent(&self) -> Option<(AgentId, String)> {
         self.step.agents.last().map(|it| (it.agent, it.role.clone()))
     }
@@ -62,7 +62,7 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// It waits for a person, who is asked on behalf of an agent.
+    /// The step waits for the user. The question is asked on behalf of an agent.
     pub fn asks(
         &self,
         progress: StepProgress,
@@ -77,7 +77,7 @@ impl<'a> StepContext<'a> {
         vec![waits, Event::Question { agent, what: QuestionEvent::Asked { about, text } }]
     }
 
-    /// The agents of this step were denied tools, and perhaps have not worked, whatever they say.
+    /// The agents of this step were denied tools, so perhaps they have not done the work, although the last one signalled `complete`.
     pub fn asks_about_denials(&self, progress: StepProgress, evidence: &str) -> Vec<Event> {
         let Some((agent, role)) = self.last_agent() else { return vec![self.completed()] };
         let text = format!(
@@ -87,7 +87,7 @@ impl<'a> StepContext<'a> {
             self.step.denied_since,
             super::words::sentence(&self.step.summary),
         );
-        // What it does then has to pass the ward.
+        // If it is resumed, its work has to pass the ward again.
         let station = self.path().iter().rposition(|station| station != WARD).unwrap_or_default();
         let station = u32::try_from(station).unwrap_or(u32::MAX);
         let progress = StepProgress { station, mendings: 0, ..progress };

@@ -1,11 +1,11 @@
-//! The desired state of a run that is not over. The shell compares it with what is.
+//! The desired state of the process of a run that is not over. The runner compares it with reality.
 
 use super::{Conversation, Run, RunState};
 use crate::EventId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What should be so for a run that is not over.
+/// The desired state of one run: which attempt, on which machine, with or without a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DesiredRun {
     pub run: u32,
@@ -18,14 +18,15 @@ pub struct DesiredRun {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DesiredState {
-    /// There is a process, and it gets told everything up to here; `last` when nothing will follow.
+    /// There is a process. It is sent the deliveries and the decisions about permissions up to `upto`. With `last`, nothing will follow:
+    /// its input is closed.
     Running { upto: Option<EventId>, last: bool },
     /// There is no process.
     Stopped,
 }
 
 impl Run {
-    /// What the runner has to carry out.
+    /// What the runner has to carry out. None while the run is parked or over.
     pub(crate) fn desired(&self, conversation: &Conversation) -> Option<DesiredRun> {
         let state = match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {

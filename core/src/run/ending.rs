@@ -87,13 +87,13 @@ pub(crate) fn exited(
             };
             vec![Event::Run { of, what: RunEvent::Crashed { cause, detail, exit, forgotten } }, then]
         }
-        // It was let go because its money is used up, and has more to do: it waits for some.
+        // The process ended because a budget is used up, and its signal is missing. The next attempt waits for money.
         Cause::Completed if owes => vec![resumed],
         // Its turn was interrupted for its budget.
         Cause::UserEnded if run.attempt.budget.is_cut_short() => vec![resumed],
         // Something was said to it while it was leaving.
         Cause::Completed | Cause::UserEnded if waits => vec![resumed],
-        // It was to stay, and was sent away because nothing more may be begun.
+        // The process would have stayed open, and ended because a budget is used up.
         Cause::Completed | Cause::UserEnded if run.attempt.budget.is_used_up() && run.spec.stays => {
             match budget::over(world, of.agent, now) {
                 Some(over) => budget::park(world, of.agent, run, over),
@@ -161,8 +161,8 @@ fn back_off(first_ms: u64, times: u32) -> u64 {
     first_ms.saturating_mul(1 << times.min(16)).min(LONGEST_PARK_MS)
 }
 
-/// How long to wait after a crash, or after an end without a signal that was owed. One that was at work goes on at once; what ends before that,
-/// or again, would likely do it again.
+/// How long to wait after a crash, or after an end without a signal that was owed. The first time, a process that had started is resumed at
+/// once. A process that ends before it has started, or for the second time, would probably do so again at once.
 fn crash_pause(run: &Run) -> Option<u64> {
     (run.crashes > 0 || !run.attempt.has_started()).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
 }

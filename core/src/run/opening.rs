@@ -1,4 +1,5 @@
-//! How the session of an agent's next process is opened: its own goes on, its parent's is copied, or a new one begins.
+//! How the harness session of an agent's next process is opened: the agent's own session is resumed, its parent's session is copied, or a
+//! new session begins.
 
 use super::{Conversation, HarnessSession};
 use crate::harness::{Capabilities, Opening, RepeatsHistory};

@@ -1,11 +1,11 @@
-//! What time brings: a silence that lasts too long, and the end of a wait.
+//! What happens to a run when time passes: its process is silent for too long, or a wait ends.
 
 use super::{Conversation, Run, RunState, StopWhy};
 use crate::event::RunEvent;
 use crate::outcome::{Cause, Exit};
 use crate::{AgentId, Event, World, ask, quest};
 
-/// Its time has come: the silence of a process, or the end of a wait.
+/// The deadline of a run has passed ([`Run::deadline`]).
 pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     let Some(run) = world.run(agent) else { return Vec::new() };
     let of = run.attempt_id(agent);
@@ -30,7 +30,8 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     }
 }
 
-/// The end of a wait. One that had nothing left to do when it was parked would take a turn for nothing; the next message runs it.
+/// The event that ends a wait: the run is resumed. But a run that was parked for its budget and has nothing left to do is over, because a
+/// resumed process would be asked for a turn without need; the next message starts a run.
 pub(crate) fn goes_on(world: &World, agent: AgentId, run: &Run) -> Event {
     let of = run.attempt_id(agent);
     let waits = world.conversation(agent).is_some_and(Conversation::has_words);

@@ -1,5 +1,5 @@
-//! How events change quests, and the indexes by which it is found what follows. [`steps`] has the events of steps, [`forks`] those of
-//! the forks that work for one.
+//! How events change quests, and the indexes with which `settle` and `plan` find what is due. [`steps`] has the events of steps, [`order`]
+//! what they mean for other steps, and [`forks`] the events of step forks.
 
 mod forks;
 mod order;
@@ -177,7 +177,7 @@ impl World {
         })
     }
 
-    /// A plan, or another one: what was touched stays as it is.
+    /// A first plan, or a new one. Steps that were begun stay as they are.
     fn steps_planned(
         &mut self,
         at: EventId,
@@ -238,7 +238,7 @@ impl World {
         })
     }
 
-    /// What an agent of a quest has used, in place of what was counted before.
+    /// Adds what an agent of a quest has used, in place of what was counted `before`.
     pub(super) fn quest_spent(&mut self, agent: AgentId, before: Usage, after: Usage) {
         let Some(assignment) = self.assignments.get(&agent) else { return };
         if let Some(quest) = self.quests.get_mut(&assignment.quest) {
@@ -247,7 +247,7 @@ impl World {
         }
     }
 
-    /// Its step has to be looked at then, if nothing happens before.
+    /// Sets when `settle` looks at the step of an agent, if nothing happens before.
     fn set_step_deadline(&mut self, agent: AgentId, at: Timestamp) {
         self.deadlines.insert((at, Due::Assignment(agent)));
         self.step_deadlines.insert(agent, at);
@@ -284,7 +284,7 @@ impl World {
         set_member(&mut self.unhandled_run_changes, agent, is_to_handle);
     }
 
-    /// Keeps the place of a quest among those of which something follows.
+    /// Notes for `settle` whether something is due in a quest: a slot can be filled, or everything is done.
     pub(super) fn note_quest_to_schedule(&mut self, id: QuestId) {
         let Some((quest, quest_spec)) = self.quest(id).zip(self.quest_spec(id)) else { return };
         let forks = || !quest.forks.is_empty() && self.fork_to_begin(id).is_some();
@@ -292,8 +292,8 @@ impl World {
         set_member(&mut self.quests_to_schedule, id, follows);
     }
 
-    /// Changes one step, and keeps its place in the queue, in the slots and among the chores. This counts as the last change of the step, and
-    /// clears the deadlines of its agents: set a deadline after it.
+    /// Changes one step, and updates the queue, the slots and the chores. This counts as the last change of the step, and clears the
+    /// deadlines of its agents: set a deadline after it.
     fn change_step(
         &mut self,
         at: EventId,
@@ -328,7 +328,7 @@ impl World {
         Ok(())
     }
 
-    /// Changes a quest, and keeps its place among those of which something follows.
+    /// Changes a quest, and notes for `settle` whether something is due in it.
     fn change_quest(
         &mut self,
         at: EventId,

@@ -24,7 +24,7 @@ const KEPT_ANSWERS: usize = 64;
 /// How many of an agent's past runs are kept at hand. The log has them all.
 const KEPT_RUNS: u32 = 100;
 
-/// What the world keeps beside a run, so that it is found without looking at all runs.
+/// What the world keeps beside a run, so that `settle` and `plan` need not look at all runs.
 struct RunIndexes {
     deadline: Option<Timestamp>,
     desired: Option<DesiredRun>,
@@ -255,7 +255,7 @@ impl World {
         })
     }
 
-    /// It has said what there is to say about its step.
+    /// The run has sent its signal.
     pub(super) fn run_signalled(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
             run.signalled = true;
@@ -263,7 +263,7 @@ impl World {
         })
     }
 
-    /// What a process says of its signal in its own stream, in case that its tools cannot pass it on.
+    /// Keeps a signal that is in the output of a process, in case its tools are killed before they write the call down.
     pub(super) fn note_tool_call(&mut self, agent: AgentId, content: &str) {
         let owes = |run: &Run| run.spec.signals && run.is_open();
         if !self.run(agent).is_some_and(owes) || !content.contains(quest::SIGNAL_TOOL) {
@@ -279,7 +279,7 @@ impl World {
         });
     }
 
-    /// Its silence was asked about, and it may go on being silent.
+    /// The user was asked about the silence of a process, and lets it continue.
     pub(super) fn given_time(&mut self, at: EventId, ts: Timestamp, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
             run.attempt.silent = None;
@@ -349,7 +349,7 @@ impl World {
         })
     }
 
-    /// The next attempt. It goes on where the last one broke off, if that got so far.
+    /// Begins the next attempt, which resumes the harness session if there is one.
     fn run_resumed(&mut self, at: EventId, ts: Timestamp, next: AttemptId) -> Result<(), Impossible> {
         let agent = next.agent;
         let before = next.attempt.checked_sub(1).ok_or(Impossible::Agent { at, agent, why: "had made no attempt" })?;
@@ -405,7 +405,7 @@ impl World {
         });
     }
 
-    /// What comes from elsewhere was never part of the conversation: the next process is told everything.
+    /// A history was imported. The harness session does not hold it, so the next process is told everything.
     pub(super) fn note_import(&mut self, agent: AgentId) {
         self.change_conversation(agent, |_, conversation| Arc::make_mut(conversation).begin_anew());
     }
@@ -418,7 +418,7 @@ impl World {
         }
     }
 
-    /// Changes a run that is at this attempt, and keeps its place among the deadlines and among what is wanted.
+    /// Changes a run that is at this attempt, and updates its deadline and its desired state.
     pub(super) fn change_run(
         &mut self,
         at: EventId,

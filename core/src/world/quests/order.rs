@@ -80,7 +80,7 @@ impl Quest {
         }
     }
 
-    /// Everything behind a failed step that was not begun is blocked.
+    /// Blocks the steps that depend on a failed step and were not begun.
     pub(super) fn block(&mut self, failed: &StepId, ts: Timestamp) {
         let mut behind = self.dependents.get(failed).cloned().unwrap_or_default();
         let mut seen = OrdSet::new();
@@ -117,7 +117,7 @@ impl Quest {
         }
     }
 
-    /// The ward is another one: what had failed by the old one is tried again with the ward, and not with what that one found.
+    /// The ward has changed: a retry of a step that failed by the old ward begins with the new ward, and not with the old findings.
     pub(super) fn forget_findings(&mut self) {
         let by_ward = |step: &Step| matches!(&step.state, StepState::Failed { then, .. } if mends(then));
         let failed = self.steps.iter().filter(|(_, step)| by_ward(step)).map(|(id, _)| id.clone());

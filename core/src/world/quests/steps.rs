@@ -13,7 +13,7 @@ use crate::status::quest_events::{Happened, made};
 use crate::{AgentId, EventId, QuestId, Timestamp};
 use std::sync::Arc;
 
-/// How many of those who worked on a step are kept at hand.
+/// How many agents of a step are kept in the world. The log has all of them.
 const KEPT_AGENTS: usize = 100;
 
 impl World {
@@ -357,7 +357,7 @@ impl World {
             quest.proceed(quest_spec, at, ts);
             Ok(())
         })?;
-        // Nothing follows any more from how its run is.
+        // The state of its run no longer matters to the quest.
         if let Some(agent) = agent {
             self.clear_step_deadline(agent);
             self.note_run_change(agent);
@@ -365,7 +365,7 @@ impl World {
         Ok(())
     }
 
-    /// A question about a step is open, or not any more.
+    /// Notes the open question about the step of an agent, or that there is none any more.
     pub(in crate::world) fn step_question(&mut self, agent: AgentId, question: Option<EventId>) {
         let Some(assignment) = self.assignments.get(&agent) else { return };
         if let Some(step) =
