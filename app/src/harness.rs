@@ -1,5 +1,5 @@
-//! Harnesses: the programs that play agents. An adapter says how such a program is started, how a message is written to it, and
-//! which reader understands its output. It does nothing itself: starting, writing and reading are the same for all harnesses.
+//! Harnesses: the adapters for agent programs. A harness says how its program is started, how a message is written to it, and which
+//! reader understands its output. It does nothing itself: starting, writing and reading are the same for all harnesses.
 
 mod acp;
 mod claude;
@@ -26,7 +26,7 @@ pub use program::{find_program, place_of};
 pub use scripted::Scripted;
 pub use version::too_old;
 
-/// One kind of program that plays agents.
+/// The adapter for one agent program.
 pub trait Harness: Send + Sync + fmt::Debug {
     /// The name in settings and on the command line.
     fn name(&self) -> &str;
@@ -91,7 +91,7 @@ pub enum Login {
     Missing(&'static str),
 }
 
-/// What an adapter is told about an attempt.
+/// What a harness needs to know to start an attempt.
 #[derive(Debug)]
 pub struct AttemptStart<'a> {
     pub spec: &'a RunSpec,
@@ -110,7 +110,7 @@ pub struct AttemptStart<'a> {
     pub leads_team: bool,
 }
 
-/// What an adapter is told about a process whose output is to be read.
+/// What a harness needs to know to read the output of a process.
 #[derive(Debug)]
 pub struct ReaderStart<'a> {
     /// The folder that the process works in.

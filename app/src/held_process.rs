@@ -2,8 +2,8 @@
 //! starting a launcher on a run folder, finding out what has become of the process, sending requests to the launcher, and
 //! stopping the process.
 //!
-//! Everything is found in the folder, and everything may be done twice. So a daemon that takes over from a killed one does
-//! what the first one did, and nothing else. The functions block; call them through [`blocking`](crate::blocking::blocking).
+//! The whole state is in the folder, and every action can be repeated. So a daemon that takes over from a killed daemon does what
+//! the first daemon did, and nothing else. The functions block; call them through [`blocking`](crate::blocking::blocking).
 
 use crate::cgroup::Cgroup;
 use crate::folder_watch::{FolderWatcher, WatchedFolder};
@@ -24,7 +24,7 @@ const POLL_UNWATCHED: Duration = Duration::from_secs(1);
 /// How long a launcher may take to write `process.json` before another one is started. A second launcher is harmless.
 pub const LAUNCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A process in its run folder, whether it was started yet or not.
+/// The process of a run folder, whether it was started yet or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldProcess {
     /// This program, which is also the launcher.
@@ -63,7 +63,7 @@ impl HeldProcess {
         let started = self.folder.read_started()?;
         let is_held = self.folder.is_held()?;
         Ok(match (self.folder.read_ended()?, started) {
-            // Not the launcher's: it writes the file at its end. The process may write into this folder, too.
+            // This `exit.json` is not the launcher's, which still runs. The process can write into the folder, too.
             (Some(_), started) if is_held => started.map_or(ProcessState::Launching, ProcessState::Running),
             // The whole life of the process may have passed since `process.json` was looked for.
             (Some(ended), None) => ProcessState::Exited { started: self.folder.read_started()?, ended },
@@ -257,7 +257,7 @@ impl ProcessWatch {
     }
 }
 
-/// A time as the launcher is told it.
+/// A duration in milliseconds, as `launch.json` and the inbox have it.
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

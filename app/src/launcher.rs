@@ -168,6 +168,7 @@ fn start(folder: &RunFolder, launch: &Launch) -> io::Result<Launched> {
     })
 }
 
+/// Starts the threads for input and output, and records the process in `process.json`.
 fn announce(
     folder: &RunFolder,
     launch: &Launch,
@@ -205,6 +206,7 @@ enum LauncherWake {
     AllExited,
 }
 
+/// Obeys requests until the process and all its descendants are gone, and writes `exit.json`.
 fn hold(folder: &RunFolder, launched: Launched, _session_lock: Option<File>) -> io::Result<()> {
     let Launched { pid, stdin, output, time_limit, cgroup } = launched;
     let (waker, wakes) = sync_channel(MAX_WAKEUPS);

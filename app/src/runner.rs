@@ -1,5 +1,5 @@
-//! The runner brings about what the plan wants, and reports back by commands. It compares the plan with what is, so it
-//! needs no memory: after a restart the plan still says what is missing.
+//! The runner carries out the plan, and reports back with commands. It compares the plan with reality, so it needs no memory: after
+//! a restart the plan still says what is missing.
 
 pub mod agent_worktrees;
 mod chores;
@@ -50,13 +50,13 @@ pub struct RunnerContext {
     pub program: PathBuf,
     /// This machine, as runs know it.
     pub host: Arc<str>,
-    /// The store is in the project's own folder: everything in its log happens here, or happened in a folder that this one is a copy of.
+    /// The store is in the project's own folder. So all work in its log is of this folder, or of a folder that this one is a copy of.
     pub store_is_private: bool,
-    /// Takes in what agents ask for by their tools. The HTTP side shares it.
+    /// Takes in the calls of agents. The HTTP side shares it.
     pub calls: Arc<Calls>,
     /// What agents are writing at the moment. The HTTP side shares it.
     pub live: Arc<LiveTexts>,
-    /// Where the conversations are that the Claude CLI has without us.
+    /// Where the Claude CLI keeps the conversations that were begun without Hatchery.
     pub transcripts: Transcripts,
     /// What codex keeps of this project.
     pub codex_threads: CodexThreads,
@@ -112,7 +112,7 @@ impl RunnerContext {
     }
 }
 
-/// Runs until the engine stops.
+/// Carries out each new plan, until the engine stops.
 pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>) {
     let watcher = match FolderWatcher::start() {
         Ok(watcher) => Some(watcher),
@@ -162,8 +162,8 @@ struct Supervised {
 }
 
 impl Supervisors {
-    /// Sees to it that every wanted attempt has a supervisor that knows what is wanted, as long as there is room. Gives the
-    /// attempts that have to wait.
+    /// Gives each attempt of the plan a supervisor, as long as there are places, and tells the supervisors the desired state. Returns
+    /// the attempts that have to wait for a place and are not recorded as waiting.
     fn arrange(&mut self, plan: &Plan) -> Vec<AttemptId> {
         let mut new = Vec::new();
         for (agent, wanted) in plan.runs.iter().filter(|(_, wanted)| wanted.host == self.context.host) {
@@ -176,7 +176,7 @@ impl Supervisors {
                         changes
                     });
                 }
-                // The last attempt's supervisor is leaving; its end brings us back here.
+                // The supervisor of the previous attempt is about to end. Then `run` calls this function again.
                 Some(_) => {}
                 None => new.push((of, wanted.clone())),
             }
@@ -207,7 +207,7 @@ impl Supervisors {
                 false => later.push(of),
             }
         }
-        // Told once, and not again at every change of the plan.
+        // Reported once, and not again at every change of the plan.
         let untold = |of: &AttemptId| world.run(of.agent).is_some_and(|run| !run.attempt.waits);
         later.into_iter().filter(untold).collect()
     }
@@ -229,14 +229,14 @@ impl Supervisors {
             }
             Err(error) => {
                 tracing::error!(%error, "a supervisor failed");
-                // Whichever it was: those that still live are found again by what is wanted.
+                // The error does not name the attempt. A supervisor that has panicked has closed its channel.
                 self.supervised.retain(|_, supervised| !supervised.wanted.is_closed());
             }
         }
     }
 }
 
-/// Records that attempts wait for their turn. True when something has to be tried again.
+/// Records that attempts wait for a place. True when something has to be tried again.
 async fn report_waiting(handle: &Handle, waiting: Vec<AttemptId>) -> bool {
     let mut again = false;
     for of in waiting {
@@ -252,7 +252,7 @@ async fn report_waiting(handle: &Handle, waiting: Vec<AttemptId>) -> bool {
     again
 }
 
-/// True when something has to be tried again.
+/// Closes the sessions that are ending and have no agent at work. True when something has to be tried again.
 async fn close_sessions(handle: &Handle, plan: &Plan) -> bool {
     let mut again = false;
     for session in &plan.close {

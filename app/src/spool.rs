@@ -1,5 +1,5 @@
-//! Reads a file that another process appends to, line by line, from a position that the caller keeps. A line counts when
-//! its end is there: half of one is left for the next time.
+//! Reads a file that another process appends to, line by line, from a position that the caller keeps. Only complete lines are
+//! read: half a line is left for the next time.
 
 use crate::no_links;
 use rustix::fs::OFlags;
@@ -18,8 +18,8 @@ pub const KEPT_BYTES: u64 = 64 << 20;
 /// How much must have gathered before space is given back.
 const RELEASED_BYTES: u64 = 16 << 20;
 
-/// Gives back the disk space of what was taken in, but for the last part. Places in the file stay what they are: the beginning becomes
-/// a hole. Where the file system cannot do that, the file grows with what is said.
+/// Frees the disk space of the part that was taken in, except for the last [`KEPT_BYTES`]. Positions in the file stay the same, because
+/// the beginning becomes a hole. If the file system has no holes, nothing is freed.
 pub fn release(path: &Path, taken: u64, released: u64) -> io::Result<u64> {
     let upto = taken.saturating_sub(KEPT_BYTES);
     if upto < released + RELEASED_BYTES {
@@ -83,7 +83,7 @@ impl Tail {
         self.position
     }
 
-    /// The lines that are complete now, as many as fit in one chunk, or one that is larger. None when there is none yet.
+    /// The lines that are complete now: as many as fit in one chunk, or one line that is larger. Empty when there are none yet.
     pub fn read(&mut self) -> io::Result<Vec<RawLine>> {
         loop {
             if !self.fill()? {

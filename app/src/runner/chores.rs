@@ -1,5 +1,5 @@
-//! What the steps of quests need beside agents: their wards are run, what they did is merged, and what is over is tidied up. Everything here
-//! may be done again: a ward goes on under its launcher and is found by its number, and merging twice is merging once.
+//! The chores of steps: runs their wards, merges their work, and removes worktrees that are no longer needed. Every action can be repeated:
+//! a ward continues under its launcher and is found by its number, and a second merge of the same work changes nothing.
 
 use super::{RETRY_PAUSE, RunnerContext, agent_worktrees};
 use crate::blocking::blocking;
@@ -19,24 +19,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// How often it is looked for worktrees whose quest is over or whose agent is dead. Those that cannot be removed are tried again after that
-/// time, and after twice that time.
+/// How often to look for worktrees whose quest is over or whose agent is dead. If a worktree cannot be removed, it is tried again after this
+/// pause, then after twice the pause, and so on.
 const TIDY_PAUSE: Duration = Duration::from_secs(2);
-/// The longest of those pauses: what is in the way is often taken away by a person.
+/// The longest of these pauses. Often a person has to remove what is in the way.
 const LONGEST_TIDY_PAUSE: Duration = Duration::from_secs(600);
 /// The least time between two looks, because the plan may change often.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 type Key = (QuestId, StepId);
 
-/// Who does which chore.
+/// The chores and removals that are under way, each in a task.
 pub struct Chores {
     context: Arc<RunnerContext>,
     watcher: Option<FolderWatcher>,
     doing: BTreeMap<Key, ChoreUnderWay>,
     /// The slugs of the worktrees that are being removed.
     tidying: BTreeSet<String>,
-    /// Those for which that has failed: when it is tried again, and how long the pause was.
+    /// The slugs whose worktrees could not be removed: when to try again, and how long the last pause was.
     later: BTreeMap<String, (Instant, Duration)>,
     /// When worktrees were looked for.
     looked_at: Option<Instant>,

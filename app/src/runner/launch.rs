@@ -1,4 +1,5 @@
-//! Says what to launch for an attempt: the program, its arguments, and how its conversation is entered.
+//! Says what to launch for an attempt: the program, its arguments, and how its harness session is opened. `held_process.rs` then starts
+//! the launcher.
 
 use super::{RunnerContext, agent_worktrees};
 use crate::clock;
@@ -17,7 +18,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a process that has the session of an attempt is waited for.
+/// How long to wait for the end of another process that has the session of the attempt open.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates the worktree of an agent that has one of its own, or whose quest gives each step one.
@@ -141,7 +142,7 @@ fn leads_team(world: &World, agent: AgentId) -> bool {
     seats.lead() == Some(agent) && seats.session().is_some_and(|open| open.mode == seat::Mode::Lead)
 }
 
-/// The part of an agent in a seat. Scripted agents play by it.
+/// Which script a scripted agent in a seat plays.
 fn part_in_seat(world: &World, agent: AgentId) -> Option<String> {
     let run = world.run(agent)?.number;
     if world.seats().lead() == Some(agent) {

@@ -8,21 +8,21 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-/// How much output is read again to rebuild the state of a reader. Few harnesses need more than the last lines, and all of it is
-/// parsed whenever the output is opened.
+/// How much output before the position is read again to rebuild the state of a reader. Few harnesses need more than the last lines, and
+/// all of it is parsed whenever the output is opened.
 const REREAD_BYTES: u64 = 8 << 20;
 
 /// The output of the process, as far as it was read.
 pub struct SpoolReader {
     pub tail: Tail,
     reader: Box<dyn Reader>,
-    /// Up to where it was taken in.
+    /// The position up to which the engine has taken the output in.
     pub taken: u64,
-    /// When something was last taken in.
+    /// When the engine last took output in.
     pub recorded: Instant,
-    /// The last that was read were pieces of a text.
+    /// The last lines were pieces of a text.
     pub is_writing: bool,
-    /// How many bytes of it were given back to the disk.
+    /// Up to which position the disk space was freed.
     released: u64,
 }
 
@@ -30,9 +30,9 @@ pub struct SpoolReader {
 #[derive(Debug, PartialEq, Eq)]
 pub struct LinesRead {
     pub outputs: Vec<Output>,
-    /// The pieces after the last text that is whole. Those before it are over.
+    /// The pieces of a text that is not complete. Pieces of complete texts are dropped.
     pub partials: Vec<Partial>,
-    /// What was being written before is over.
+    /// The text of which pieces were read before is complete, or was given up.
     pub ended: bool,
 }
 
@@ -90,7 +90,7 @@ fn add(outputs: &mut Vec<Output>, output: Output) {
     }
 }
 
-/// Whether what was being written is whole with this, or will never be.
+/// Whether a text that was being written is complete with this output, or will never be.
 fn ends_writing(output: &Output) -> bool {
     matches!(
         output,

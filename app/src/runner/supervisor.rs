@@ -1,5 +1,5 @@
-//! One supervisor for each attempt. Everything that it knows is in the run folder and in the world, and everything that it does
-//! may be done twice. So taking over from a killed daemon is not a special case: it is how every attempt is supervised.
+//! One supervisor for each attempt. Everything that a supervisor knows is in the run folder and in the world, and every action can be
+//! repeated. So a process of a killed daemon is not a special case: its new supervisor does what the first one did.
 
 mod outgoing;
 
@@ -31,7 +31,7 @@ use tokio::sync::watch as channel;
 
 /// How much of the end of stderr is recorded with the exit of a process.
 const EVIDENCE_BYTES: u64 = 400;
-/// How long an attempt that is to be stopped may take beyond its two times of grace. Then its launcher is killed with it.
+/// How long an attempt that is to be stopped may take, beyond twice the setting `stop_grace_ms`. After that its launcher is killed, too.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often supervising may fail while the attempt is to be stopped.
 const MAX_FAILED_STOPS: u32 = 3;
@@ -39,7 +39,7 @@ const MAX_FAILED_STOPS: u32 = 3;
 const MAX_LAUNCHES: u32 = 3;
 /// How long pieces of a text gather before they are read.
 const PIECES_PAUSE: Duration = Duration::from_millis(40);
-/// While a process only writes pieces of a text, this is recorded so often. Its run is not silent then.
+/// How often it is recorded that a process writes pieces of a text and nothing else, so that its run does not count as silent.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
 /// Why an attempt cannot be supervised at the moment.
@@ -116,19 +116,19 @@ struct Supervisor {
     context: Arc<RunnerContext>,
     of: AttemptId,
     process: HeldProcess,
-    /// How to talk to the process, once it was needed. It stays the same when the settings change.
+    /// The harness of the process, once it was needed. It stays the same when the settings change.
     harness: OnceLock<Arc<dyn Harness>>,
-    /// Where the output is read. After an error it is opened again, at the place that the world knows.
+    /// The output, as far as it was read. After an error it is opened again, at the position in the world.
     spool: Option<SpoolReader>,
     /// How many bytes of `calls.jsonl` were taken in.
     calls_read: u64,
     /// When a launcher was last started.
     launched: Option<Instant>,
-    /// How often one was started.
+    /// How often a launcher was started.
     launches: u32,
     /// The requests in the launcher's inbox, once they were read.
     sent: Option<SentRequests>,
-    /// Deliveries wait until the process has said something: that it is ready, or that its turn is over.
+    /// Deliveries wait for output of the process: that it is ready, or that its turn is over.
     holds_back: bool,
 }
 
@@ -172,8 +172,8 @@ impl Supervisor {
         }
     }
 
-    /// Ends an attempt that never began, because something else is in the place of its folder. Trying again would not help, and the run would
-    /// be starting for ever without a reason that the user can see.
+    /// Ends an attempt that never began, because something else is in the place of its folder. Trying again would not help: the run would
+    /// stay in the state `Starting`, and the user would not see why.
     async fn give_up_folder(&self, error: &io::Error) -> Result<(), SuperviseError> {
         // A daemon before this one may have started a launcher that is not recorded.
         self.kill_leftovers().await?;
@@ -202,17 +202,17 @@ impl Supervisor {
 
     /// Returns when there may be something new in the folder. A poll that finds the folder unchanged does not count.
     async fn until_changed(&self, watch: &mut ProcessWatch) {
-        // A model writes dozens of pieces a second, and clients see twenty.
+        // A model writes dozens of pieces a second, and a client gets at most twenty frames a second.
         if self.spool.as_ref().is_some_and(|spool| spool.is_writing) {
             tokio::time::sleep(PIECES_PAUSE).await;
         }
-        // A launcher that is gone before it has recorded anything gives no notice.
+        // No notice comes from a launcher that ends before it has written `process.json`.
         let is_launching = self.launched.is_some() && watch.follows_nobody();
         let patience = if is_launching { LAUNCH_TIMEOUT } else { Duration::MAX };
         loop {
             match tokio::time::timeout(patience, watch.wake()).await {
                 Ok(WakeReason::FolderChanged | WakeReason::LauncherExited) | Err(_) => return,
-                // An error is found again by looking at everything.
+                // If this fails, `look` finds the same error and reports it.
                 Ok(WakeReason::Poll) if self.is_unchanged().await.unwrap_or(false) => {}
                 Ok(WakeReason::Poll) => return,
             }
@@ -230,7 +230,8 @@ impl Supervisor {
         .await
     }
 
-    /// Looks at everything once. True when the attempt is over.
+    /// Compares the desired state with the run folder once, and acts: starts the process, sends requests, takes in calls and output, and
+    /// reports to the engine. True when the attempt is over.
     async fn look(&mut self, desired: &DesiredState, watch: &mut ProcessWatch) -> Result<bool, SuperviseError> {
         // The state is read before the output: a process that has ended has written everything.
         let process = self.process.clone();
@@ -287,7 +288,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts the process, or records that it never will be.
+    /// Starts a launcher, or records that there will be no process. True when the attempt is over.
     async fn start(&mut self, desired: &DesiredState) -> Result<bool, SuperviseError> {
         let world = self.context.handle.view();
         if world.run(self.of.agent).is_some_and(|run| run.process().is_some()) {
@@ -301,7 +302,7 @@ impl Supervisor {
         match desired {
             DesiredState::Stopped => match blocking(move || process.cancel()).await? {
                 true => self.report_exit(Exit::NotStarted, None).await,
-                // A launcher was faster.
+                // A launcher has begun in the meantime.
                 false => Ok(false),
             },
             DesiredState::Running { .. } if self.launched.is_some_and(|at| at.elapsed() < LAUNCH_TIMEOUT) => Ok(false),
@@ -333,7 +334,7 @@ impl Supervisor {
         blocking(move || Ok(process.kill_leftovers())).await
     }
 
-    /// Whether the log does not know the process yet.
+    /// Whether the process of this attempt is not recorded in the log yet.
     fn is_unreported(&self) -> bool {
         self.context.handle.view().run(self.of.agent).is_some_and(|run| {
             run.attempt_id(self.of.agent) == self.of
@@ -364,7 +365,7 @@ impl Supervisor {
         Some(world.conversation(self.of.agent)?.harness_session.as_ref()?.session.clone())
     }
 
-    /// The message that is to be said first to a process that resumes its session. The process before may have heard it.
+    /// The first message for a process that resumes its session. The previous process may have heard this message.
     async fn waiting_message(&self) -> Result<Option<WaitingMessage>, SuperviseError> {
         let handle = &self.context.handle;
         let first = {

@@ -141,7 +141,8 @@ impl Supervisor {
         Ok(model.and_then(|model| harness.choose_model(how, session, &model)))
     }
 
-    /// How many messages a process takes now that takes one for each turn: none while one is on its way or its turn runs.
+    /// How many messages can be written now to a process that takes one message for each turn: none while a message is on its way or a
+    /// turn runs.
     fn takes_another(&self, mut unheard: impl Iterator<Item = Delivery>, sent: &SentRequests) -> usize {
         let is_written = |delivery: Delivery| sent.written.contains(&wire_name(delivery.id));
         let on_its_way = unheard.any(|delivery| delivery.what != DeliveryKind::Interrupt && is_written(delivery));
