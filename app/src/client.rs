@@ -1,5 +1,5 @@
-//! How the commands speak to the daemon: they find it by the lock that it holds, start one in the background when none runs, and
-//! carry the project's token.
+//! The client of the daemon, for the CLI and the tools. It finds the daemon by the lock that the daemon holds, starts a daemon in the
+//! background if none runs, and sends the project's token.
 
 pub mod ending;
 pub mod notices;
@@ -53,13 +53,13 @@ const MISTYPED: [&str; 4] = ["bad_amount", "no_such_harness", "plan_given", "unu
 /// Why there is no answer, or not the one that was asked for.
 #[derive(Debug)]
 pub enum Failure {
-    /// The daemon said no.
+    /// The daemon refused the request.
     Refused { status: StatusCode, code: Code, detail: ErrorDetail },
-    /// It did not answer: whether it did what it was asked for is not known.
+    /// The daemon did not answer. It is not known whether it has carried out the request.
     Away(Report),
-    /// It could not be reached, and so has done nothing.
+    /// The daemon could not be reached, so it has done nothing.
     Unasked(Report),
-    /// It was not even asked, or its answer makes no sense.
+    /// The request could not be made, or the answer cannot be read.
     Broken(Report),
 }
 

@@ -1,4 +1,4 @@
-//! The daemon: one for each project, from the lock to the last farewell.
+//! The daemon of a project: how it starts, which tasks it has, and how it ends.
 
 use crate::clock::{self, SystemClock};
 use crate::config::{Auth, Config, Flags};
@@ -72,8 +72,8 @@ impl EndSignals {
 }
 
 impl Daemon {
-    /// Opens the store, restores the world and binds the port. A log that is shorter than it was is refused, unless the loss is
-    /// accepted. The caller holds the lock, too: for as long as anything of the daemon runs.
+    /// Binds the port, opens the store and restores the world. A log that has become shorter is refused, unless the loss is accepted.
+    /// The caller keeps the lock, too, as long as anything of the daemon runs.
     pub async fn prepare(
         project: Project,
         lock: Arc<Lock>,
@@ -228,8 +228,7 @@ async fn start_engine(config: &Config, head: LogHead, accept_loss: bool) -> Resu
     start.await.context("the engine did not start")?
 }
 
-/// A log that is shorter than it was, or another one, is not continued without the user's word: ids would be given out a second
-/// time.
+/// Refuses a log that has become shorter or was replaced, unless the user accepts the loss: the daemon would give out ids a second time.
 fn refuse_loss(head: &LogHead, store: &dyn Store, accept_loss: bool) -> Result<(), Report> {
     match head.compare(store).map_err(|error| explain(error.into()))? {
         None => Ok(()),
@@ -261,7 +260,7 @@ fn refuse_newer_runs(project: &Project) -> Result<(), Report> {
     }
 }
 
-/// Agent 0 is there from the first start on.
+/// Creates agent 0 at the first start.
 async fn found_registry(engine: &Engine) -> Result<(), Report> {
     if engine.handle.view().root().is_some() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! The machine's processes: which descend from which, which carry a tag in their environment, and signals to them. Linux shows all
-//! of this in `/proc`; elsewhere only a process whose id is known can be signalled.
+//! The processes of the machine: their descendants, their tags, and signals to them. Linux shows all of this in `/proc`; on other systems
+//! only a process whose id is known can be signalled.
 
 use hatchery_core::run::Process;
 use rustix::process::{Pid, Signal};

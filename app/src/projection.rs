@@ -1,5 +1,5 @@
 //! Projections: files that show a part of the world to people and other programs. One loop keeps the files of every projection
-//! true; a [`Projection`] says which files there are, which events change them, and what they contain.
+//! up to date; a [`Projection`] says which files there are, which events change them, and what they contain.
 //!
 //! ```text
 //! log ──► which file does this event change? ──► wait for the pace ──► lock, read, render, replace
@@ -7,8 +7,8 @@
 //! Projector::recheck ────┘ another program changed the file              failed: once more, later
 //! ```
 //!
-//! A file is written at most once in each [`Projection::pace`], and the last state is always written. The log is the truth: at a start every
-//! file is compared with the world and made true, so nothing has to be remembered about how far a file was.
+//! A file is written at most once in each [`Projection::pace`], and the last state is always written. At a start every file is compared with
+//! the world and corrected, so no position has to be stored for a file.
 //!
 //! Two-way use: `render` is given what the file contains, so a projection can keep the fields of other programs and put its own
 //! back. A watcher that sees an edit of another program first turns it into commands, and then calls [`Projector::recheck`].

@@ -24,7 +24,7 @@ pub struct Row {
     pub body: String,
 }
 
-/// Events that were decided together, and what the decision rests on.
+/// Events that were decided together, and what the decision depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     /// The last event that the decision took into account. The version of every stream is "as of this event".
@@ -33,7 +33,8 @@ pub struct Batch<'a> {
     pub reads: &'a [String],
     /// What to add, numbered from `seen + 1`. Renumbered when other writers appended in between without a conflict.
     pub rows: &'a [Row],
-    /// The rows refer to each other by their ids, so they cannot be renumbered: events in between are a conflict.
+    /// The rows cannot be renumbered, because they refer to each other by their ids or because `reads` was not recorded. Any event in
+    /// between is a conflict.
     pub fixed: bool,
 }
 
@@ -137,7 +138,7 @@ pub const FINDINGS_SHOWN: usize = 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another writer changed a stream that the decision rests on: decide again.
+    /// Another writer changed a stream that the decision depends on: decide again.
     #[error("another writer changed what this decision rests on")]
     Conflict,
     /// Nothing was written. A later attempt may succeed.

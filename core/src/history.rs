@@ -1,8 +1,8 @@
 //! History: what was said to an agent and by it, inherited by reference.
 //!
-//! A child stores only what came after its fork. To know the whole, walk from the child up to the nearest clear or the
+//! A child stores only the messages after its fork. To read the whole history, walk from the child up to the nearest clear or the
 //! root, note which part of each agent's own messages counts ([`ranges`]), and read those parts forwards ([`replay`]).
-//! Order is by id ([`put_in_order`] has the one exception): clocks may stand still or run backwards.
+//! Order is by id, because clocks may stand still or run backwards ([`put_in_order`] has the one exception).
 
 use crate::agent::{Birth, Origin, created, living};
 use crate::event::MessageEvent;

@@ -1,5 +1,5 @@
-//! Mail: durable, first in first out, taken by exactly one. A mail's id is the id of the event by which it was sent; its body
-//! is read from the log.
+//! Mail: durable, first in first out, and each mail goes to exactly one reader. The id of a mail is the event that sent it; its body is
+//! read from the log.
 
 use crate::agent::{self, living};
 use crate::event::MailEvent;

@@ -1,4 +1,4 @@
-//! How a run went: folded from everything the process said, and judged when the process is gone.
+//! How a run went: computed from the outputs of the process, and judged when the process has ended.
 //!
 //! The result of the last turn decides. The exit code alone never does: some harnesses exit with 0 after an interrupt and with 1
 //! after a failed request. If the last turn has no result, the run has crashed, even with exit code 0.

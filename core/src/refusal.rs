@@ -1,4 +1,5 @@
-//! Every "no" of the core: what was refused, for which id, and what to do next. A refusal never leaves a trace on the log.
+//! Every refusal of the core: what was refused, for which id, and what to do next. A refused command leaves no trace in the log, except in
+//! [`RunEvent::CallTaken`](crate::event::RunEvent::CallTaken): an agent may ask again for the answer to its call.
 
 use crate::agent::{MAX_HATCH_MS, MAX_NAME_BYTES, MAX_PENDING_FORKS, MAX_REMARK_BYTES};
 use crate::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES};

@@ -8,14 +8,14 @@ use std::fmt;
 
 /// The longest name of a role, in bytes.
 pub const MAX_ROLE_BYTES: usize = 32;
-/// A table is read at one glance.
+/// The most roles of a table: a person can read that many at a glance.
 pub const MAX_ROLES: usize = 32;
 /// How many stations a step may go through.
 pub const MAX_STATIONS: usize = 16;
 /// The longest instruction of a role, in bytes.
 pub const MAX_PROMPT_BYTES: usize = 64 << 10;
 
-/// The station of a path at which a command looks at the work, instead of an agent. No role may be called so.
+/// The name of the ward as a station of a path. No role may have this name.
 pub const WARD: &str = "ward";
 
 /// The part of a quest that a step belongs to.

@@ -1,5 +1,5 @@
-//! A session: one sitting of work. It is opened, it is asked to end for a reason, and then it has ended for that reason.
-//! The reason is on the log before anything is stopped, so that a stop is never mistaken for a failure afterwards.
+//! A session: a group of agents that work at the same time. It is opened, it is asked to end for a reason, and it ends for that reason.
+//! The reason is logged before anything is stopped, so that a stop is never mistaken for a failure.
 
 use crate::event::{AgentEvent, SessionEvent};
 use crate::{AgentId, Event, Refusal, SessionId, Timestamp, World};
@@ -92,7 +92,7 @@ pub(crate) fn end(world: &World, session: SessionId, reason: &EndReason) -> Resu
     Ok(asked.into_iter().chain([ending]).collect())
 }
 
-/// An ended session's agents fall asleep in the same breath, once none of them is at work.
+/// Ends a session that was asked to end, and puts its agents to sleep in the same append. Refused while an agent has an open run.
 pub(crate) fn close(world: &World, id: SessionId) -> Result<Vec<Event>, Refusal> {
     let session = known(world, id)?;
     match &session.state {

@@ -1,5 +1,5 @@
-//! Why an agent is in the state it is in: the state in a word, and what it rests on, each with the moment it is known from. How
-//! old the evidence is matters as much as what it says.
+//! What an agent is doing now: its state in a word, and the evidence for it, each with its time. The age of the evidence matters as much
+//! as its content.
 
 use crate::agent::Lifecycle;
 use crate::run::{Run, RunState};

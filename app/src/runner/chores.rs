@@ -77,7 +77,7 @@ impl Chores {
         }
     }
 
-    /// Sees to it that every wanted chore is being done, and none that is not.
+    /// Starts a task for every chore of the plan that has none, and stops the wards that the plan no longer has.
     pub fn arrange(&mut self, plan: &Plan) {
         if !std::mem::replace(&mut self.looked, true) {
             let context = Arc::clone(&self.context);
@@ -115,7 +115,8 @@ impl Chores {
         }
     }
 
-    /// When it has to be looked again: worktrees are also made without a change of the plan, for example by the trial of a ward.
+    /// How long to wait before `arrange` looks again. Worktrees are also created without a change of the plan, for example by the trial of
+    /// a ward.
     pub fn look_again(&self) -> Duration {
         if self.is_due { LOOK_PAUSE } else { TIDY_PAUSE }
     }
@@ -139,7 +140,7 @@ impl Chores {
     }
 
     /// Removes the worktrees of quests that are over and of dead agents, once no agent works in them. Work that is nowhere else is rescued
-    /// first. What is there decides, not what was made, so it does not matter who has made it and when.
+    /// first. Looks at the folders that exist, so it also finds worktrees that an earlier daemon created.
     fn tidy(&mut self) {
         let is_first = self.looked_at.replace(Instant::now()).is_none();
         let slugs = self.present(is_first);
@@ -256,7 +257,7 @@ fn is_at_work(world: &World, step: &hatchery_core::quest::Step) -> bool {
     step.agents.iter().any(|hand| world.run(hand.agent).is_some_and(Run::is_open))
 }
 
-/// Does a chore and reports it. Does it again when the report could not be recorded.
+/// Does a chore and reports it. Repeats both if the report could not be recorded.
 async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, (quest, step): &Key, chore: &Chore) {
     loop {
         let (quest, step, number) = (*quest, step.clone(), chore.number);
@@ -292,7 +293,7 @@ async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, 
     }
 }
 
-/// Runs the ward of a step, after merging what other steps have done meanwhile. Gives the file with its output, or an empty path when
+/// Merges the work of other steps into the step, and runs its ward. Returns the verdict and the file with the output, or an empty path if
 /// the ward was not run.
 async fn run_ward(
     context: &Arc<RunnerContext>,
@@ -313,7 +314,7 @@ async fn run_ward(
     let artifact = shown(context, quest, ward.output_file());
     let (here, of, known) = (Arc::clone(context), step.clone(), ward.clone());
     let job = aside(move || {
-        // Nothing is merged under a ward that an earlier daemon has started: it reads the files at this moment.
+        // A ward that an earlier daemon has started reads the files now, so nothing is merged into its folder.
         let begins = known.status().map_err(|error| error.to_string())? == WardStatus::NotStarted;
         ward_job(&here, quest, &of, begins)
     });
@@ -359,8 +360,8 @@ async fn stop_earlier_wards(context: &RunnerContext, quest: QuestId, step: &Step
     Ok(())
 }
 
-/// What to run and where. In a worktree everything is committed before it `begins`, and what others did is brought in; files that conflict are
-/// given instead.
+/// What to run and where. If the ward `begins` in a worktree, the work of the step is committed and the work of other steps is merged into it
+/// first. If that conflicts, returns the files instead.
 fn ward_job(
     context: &RunnerContext,
     quest: QuestId,
@@ -419,7 +420,7 @@ fn choose(binary: &[String]) -> String {
     )
 }
 
-/// Commits what was done, and brings in what others did.
+/// Commits the work of a step, and merges the work of other steps into it.
 fn gather(repository: &Repository, quest: &str, step: &StepId, phase: Phase) -> Result<Join, String> {
     match phase {
         Phase::Work => repository.bring(quest, step.as_str()).map_err(|error| error.to_string()),
@@ -434,7 +435,7 @@ fn settle_trunk(repository: &Repository, quest: &str, step: &StepId) -> Result<(
     repository.settle(&trunk, &format!("The {step} of {quest}")).map(drop).map_err(|error| error.to_string())
 }
 
-/// Takes what a step did into the trunk, and its worktree away.
+/// Merges the work of a step into the trunk.
 async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> (Merge, Vec<String>) {
     let (context, step) = (Arc::clone(context), step.clone());
     let joined = aside(move || {
@@ -469,7 +470,7 @@ async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> (M
     joined.await.unwrap_or_else(|error: String| (Merge::Broken { why: format!("{error}.") }, Vec::new()))
 }
 
-/// The worktree of a step that is merged goes. One that is left over goes with its quest.
+/// Removes the worktree of a merged step. Worktrees of other steps are removed with their quest.
 async fn clear(context: &Arc<RunnerContext>, quest: QuestId, step: StepId) {
     let context = Arc::clone(context);
     let cleared = aside(move || {
@@ -525,7 +526,7 @@ fn place(context: &RunnerContext, folder: Option<&str>) -> PathBuf {
     folder.map_or_else(|| root.to_owned(), |folder| root.join(folder))
 }
 
-/// A file as those who work for a quest would name it: from the project's root, if that is where they are.
+/// A file as the agents of a quest can open it: relative to the project's root if they work there, otherwise absolute.
 fn shown(context: &RunnerContext, quest: QuestId, file: PathBuf) -> String {
     let world = context.handle.view();
     let at_root = |quest_spec: &QuestSpec| quest_spec.isolation == Isolation::None && quest_spec.spec.folder.is_none();
