@@ -492,7 +492,7 @@ fn read_given(file: &std::path::Path) -> Result<String, Report> {
     std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))
 }
 
-/// A file that cannot be read is a mistake of the command line, whichever command it is.
+/// The error about a file that a command line names and that cannot be read: a mistake in the command line.
 fn unreadable(file: &std::path::Path, error: &std::io::Error) -> Report {
     Report::new(Code::Usage, format_args!("{} cannot be read: {error}", file.display()))
 }

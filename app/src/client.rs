@@ -162,7 +162,7 @@ impl Client {
                         ended.context("the daemon was not replaced")??;
                         return Ok(None);
                     }
-                    // Everybody may ask for the health. Whatever else is asked, the daemon would refuse.
+                    // `/api/health` needs no token, but the daemon would refuse every other request.
                     Ok(Ok(_)) if project.has_foreign_token() => {
                         let token = project.token_file();
                         let message =
@@ -279,7 +279,7 @@ impl Client {
         let slow = ["/api/fsck", "/api/history/import", "/api/adopt"].iter().any(|slow| path.starts_with(slow));
         let slow = slow || path.ends_with("/try-ward");
         let limit = if slow { Duration::MAX } else { ANSWER_TIMEOUT };
-        // Whoever asks to wait is not told that it takes long.
+        // A caller that asks to wait is not told that it takes long.
         let waits = slow || path.ends_with("/wait") || path.contains("wait=");
         let tell = || match waits {
             true => {}

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often the file is looked at. Commands have it looked at when they see that it has changed; this is for everybody else.
+/// How often to look at the file. A command of the CLI that sees a change makes the daemon look at once; all other users wait for this.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]

@@ -188,7 +188,7 @@ pub fn imported(
             Report::new(Code::Usage, message).hint("describe it in `[[quests.roles]]` of hatchery.toml first")
         })?;
         role.prompt.clone_from(&known.prompt);
-        // The file may come from anybody: only the user of this project decides which program runs here and what it may do unasked.
+        // The file may come from another person, but only the user of this project decides which program runs here and what it may do unasked.
         role.permissions = known.permissions;
         role.harness.clone_from(&known.harness);
         role.model.clone_from(&known.model);

@@ -99,7 +99,7 @@ pub fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Resul
     sync_rename(path, durability)
 }
 
-/// The first half of [`replace`]: everybody sees the new content.
+/// The first half of [`replace`]: after this, all readers see the new content.
 pub fn put(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
     let file = written_beside(path, content, durability, std::fs::metadata(path).ok().as_ref())?;
     file.persist(path).map(drop).map_err(|error| error.error)
@@ -113,8 +113,8 @@ pub struct Update {
 }
 
 impl Update {
-    /// The same as [`put`], unless the file has changed since it was `found`. False if it has. A program that never pauses stops nobody:
-    /// its changes are overwritten in the end.
+    /// The same as [`put`], unless the file has changed since it was `found`. False if it has. A program that never stops writing cannot
+    /// prevent this for ever: in the end its changes are overwritten.
     pub fn put(
         &mut self,
         path: &Path,

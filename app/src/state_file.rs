@@ -1,6 +1,6 @@
 //! The files of the status protocol on disk: `.fctry/state.json` and `.fctry/inbox.json`. A process that changes a file holds the lock, reads the file,
 //! writes a temporary file with a name of its own, syncs it and renames it. So a reader sees the old content or the new, and never
-//! half of it, and no change is lost, whichever process is killed at what moment.
+//! half of it. No change is lost if a process is killed at any moment.
 //!
 //! Other programs write these files without our lock. A file that does not parse may be one that such a program is writing just now:
 //! it is read again for a moment. If it still does not parse it is set aside, never treated as empty and never overwritten.
@@ -205,7 +205,7 @@ impl StatusFolder {
             // If the caller was first, nothing is done, and the lock is free again at once.
             if !is_late.swap(true, Ordering::AcqRel) {
                 let done = locked.map(|_| work(HeldFolder { folder, was_awaited: true, lock: file }));
-                // Nobody waits for it if the caller has panicked.
+                // This fails only if the caller has panicked and no longer waits.
                 sender.send(done).unwrap_or_default();
             }
         });

@@ -1,6 +1,6 @@
-//! The status document as everybody sees it: what the log says, and above it two facts that only files know. The number of the section that
-//! a quest works on is in the spec, and how much of the context window is used is told to the status line. Readers of the file also find the
-//! state of the context there, which follows from the build events.
+//! The status document as readers see it: what the log says, and two facts that are only in files. The number of the section that a quest
+//! works on is in the spec, and the use of the context window is what the status line was told. Readers of the file also find the state of
+//! the context there, which follows from the build events.
 
 use crate::context_use;
 use crate::file_identity::FileVersion;

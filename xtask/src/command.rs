@@ -21,9 +21,9 @@ pub fn succeeds(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// The cargo that runs us, in the workspace's root wherever we were started. What cargo told us about our own package is not passed on:
-/// build scripts that look at it, such as that of ring, would be run again each time somebody calls cargo directly, and everything
-/// that depends on them would be built again.
+/// The cargo that runs this program, in the workspace's root. The variables that cargo has set for this package are not passed on.
+/// Otherwise build scripts that depend on them, such as that of ring, would run again after each direct call of cargo, and everything
+/// that depends on these scripts would be built again.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());

@@ -23,7 +23,7 @@ The project's chores.
   cargo xtask docs         writes the generated pages in docs/, and web/openapi.json
   cargo xtask rivals [--quick]  durable steps of Restate and DBOS, to hold ours against: docs/performance.md";
 
-/// Why a chore did not succeed, in words for whoever asked for it.
+/// Why a chore failed, in words for the developer who started it.
 #[derive(Debug)]
 struct Failure(String);
 

@@ -4,7 +4,7 @@ use crate::command::{cargo, succeeds};
 use crate::{Failure, command, page, postgres, tmux};
 use std::process::Command;
 
-/// Whoever names packages wants those and no others.
+/// With one of these arguments, only the named packages are tested.
 const PACKAGES: [&str; 2] = ["-p", "--package"];
 
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -16,7 +16,7 @@ pub fn run(arguments: &[String]) -> Result<(), Failure> {
         tmux::say_skipped();
     }
     tested?;
-    // Whoever names something wants that and nothing else.
+    // With arguments, only what they name is tested.
     match arguments.is_empty() {
         true => page::test(),
         false => Ok(()),

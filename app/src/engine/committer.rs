@@ -24,7 +24,7 @@ const STORE_PATIENCE: Duration = Duration::from_secs(20);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// After a commit that took longer than this, senders leave the next one to the engine's thread: a disk that stalls must not
-/// hold up the threads that serve everybody.
+/// block the few threads that serve all requests.
 const SLOW_COMMIT: Duration = Duration::from_millis(5);
 /// There is at least one event between two snapshots for each so many bytes of the last one, so that the cost of snapshots for
 /// each event does not grow with the world.

@@ -305,7 +305,7 @@ pub async fn import(State(api): State<Api>, request: Request) -> Result<(StatusC
 
 async fn take_in(api: &Api, text: String) -> Result<history_import::ImportedHistory, ApiError> {
     let world = api.handle.view();
-    // Takes seconds of a processor, and the threads that serve everybody are few.
+    // Takes seconds of a processor, and few threads serve all requests.
     let rehearsed = tokio::task::spawn_blocking(move || {
         let file = history_import::parse(&text)?;
         history_import::rehearse(World::clone(&world), &file)?;

@@ -212,7 +212,7 @@ fn unread(error: std::io::Error) -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "spec_unreadable", error, "try again")
 }
 
-/// The document as everybody sees it, with the time at which the file was written.
+/// The document as readers see it, with the time at which the file was written.
 pub(super) fn dated(api: &Api) -> StatusDocument {
     let mut shown = api.status_files.view().shown(&api.handle.view());
     if let Some(at) = api.status_files.last_updated() {

@@ -86,7 +86,7 @@ impl Inherited {
         Some(Self { from, count, upto: last.upto, forked, blocks: all, speakers })
     }
 
-    /// Who said what is inherited: nobody if an event is later than that.
+    /// The agent that said an inherited message. None for an event after the inherited part.
     pub fn speaker(&self, event: EventId) -> Option<AgentId> {
         self.speakers.iter().find(|(_, upto)| event <= *upto).map(|(agent, _)| *agent)
     }

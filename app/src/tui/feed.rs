@@ -361,7 +361,7 @@ impl Feed {
         let mut next = Some((from, upto, forked));
         while let Some((of, upto, forked)) = next.filter(|_| ancestors.len() < MAX_ANCESTORS) {
             let view: AgentView = self.get(&agent_path(&of.to_string(), "")).await?;
-            // The first agent says nothing, and everybody descends from it.
+            // Agent 0, from which all agents descend, says nothing.
             if view.parent.is_none() {
                 break;
             }

@@ -100,7 +100,7 @@ pub struct Model {
     pub awaited_fork: Option<AwaitedFork>,
     /// Ctrl-C was pressed in an empty field.
     pub leaving: bool,
-    /// The question that was answered last, by anybody, and when.
+    /// The question that was answered last, here or elsewhere, and when.
     pub answered: Option<(EventId, Timestamp)>,
     /// What was said on the bottom line, the latest last: it stands there for a moment only.
     pub notices: VecDeque<(Timestamp, String)>,

@@ -127,9 +127,9 @@ pub(super) fn asked_in_front(model: &Model) -> Option<EventId> {
     model.current.and_then(|agent| model.roster.question_of(agent)).map(|question| question.id)
 }
 
-/// A line: a message to the current agent, a command, or an answer. The terminal gives a line only when it is whole, so nobody knows when
-/// its first letter was typed. It answers a question only if that was told before the line before it ended; a question that has come up since
-/// may have come in the middle of it.
+/// A line: a message to the current agent, a command, or an answer. The terminal delivers only complete lines, so it is not known when the
+/// first letter of a line was typed. A line answers a question only if the question was shown before the previous line ended, because a
+/// later question may have appeared while the user was typing.
 pub(super) fn typed(model: &mut Model, line: &str, asked: Option<EventId>) -> Vec<Effect> {
     if line.trim().is_empty() {
         return Vec::new();

@@ -8,7 +8,7 @@ use super::tool::ToolOutcome;
 use hatchery_core::event::MessageEvent;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
 
-/// So many matches are enough: nobody goes through more one by one.
+/// The most matches that are found: a person does not go through more of them one by one.
 pub const MAX_FOUND: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

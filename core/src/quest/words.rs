@@ -113,7 +113,7 @@ pub(super) fn circle(role: &str, target: &str, reason: &str, agent: AgentId) -> 
     )
 }
 
-/// With its full stop: not everybody who says why something ended ends with one.
+/// The text with a full stop at its end. Some programs and users leave it out.
 pub(super) fn sentence(text: &str) -> String {
     let text = text.trim_end();
     if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }

@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 /// The tool in which an agent waits for others. Meanwhile it does nothing, so its slot and its place can be used by its forks.
 pub(crate) const WAIT_TOOL: &str = "wait";
 
-/// How often a place is lent on. Forks of forks that all wait for each other are rarely deeper; those that are wait for a place
-/// like everybody else.
+/// How often a place can be lent again. Forks of forks that wait for each other are rarely deeper. Deeper forks wait for a place like all
+/// other runs.
 pub const MAX_LENDERS: usize = 4;
 
 /// The places of one machine.

@@ -429,7 +429,7 @@ mod tests {
         assert_eq!(agents.iter().map(|listed| listed.position.number()).collect::<Vec<_>>(), [0, 2]);
         assert!(one.reason.contains("entry 2") && one.reason.contains("dancing"), "{}", one.reason);
         assert!(two.reason.contains("entry 3") && two.reason.contains("no seat 77"), "{}", two.reason);
-        // Nothing that can be read is not an empty list, which would put everybody to sleep.
+        // A list without a readable entry is not an empty list, which would put all agents to sleep.
         assert!(scan("[AGENT_STATUS] {\"agents\":[{\"gridPosition\":0,\"status\":\"x\"}]}").found[0].is_err());
         assert_eq!(found("[AGENT_STATUS] {\"agents\":[]}"), [alive(&[])]);
     }

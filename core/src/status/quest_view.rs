@@ -28,7 +28,7 @@ pub struct QuestView {
     fields: Object,
 }
 
-/// The document as everybody sees it: what the log keeps, and above it what the quest shows.
+/// The document as readers see it: what the log keeps, overlaid with what the quest shows.
 pub fn shown(world: &World) -> StatusDocument {
     let mut document = world.status().document();
     if let Some(view) = QuestView::of(world) {

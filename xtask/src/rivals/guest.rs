@@ -1,4 +1,4 @@
-//! A server of somebody else that runs for as long as it is measured.
+//! A server of another project, which runs while it is measured.
 
 use crate::Failure;
 use crate::command::succeeds;

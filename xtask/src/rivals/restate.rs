@@ -45,13 +45,13 @@ fn measure(lab: &Lab, effort: Effort) -> Result<Figures, Failure> {
 }
 
 fn install(folder: &Path) -> Result<(), Failure> {
-    // Without scripts: the only one there is reports the installation to somebody.
+    // Without scripts: the only script of the package reports the installation over the network.
     let options = ["--ignore-scripts", "--no-save", "--no-audit", "--no-fund", "--silent"];
     let package = format!("@restatedev/restate-server@{SERVER}");
     run(Command::new("npm").args(["install", "--prefix"]).arg(folder).args(options).arg(package))
 }
 
-/// The program itself, not the script that starts it: whichever of its packages is made for this machine.
+/// The program itself, from the package for this machine, and not the script that starts the program.
 fn server(folder: &Path) -> Result<PathBuf, Failure> {
     let packages = folder.join("node_modules/@restatedev");
     let found = fs::read_dir(&packages).into_iter().flatten().flatten();

@@ -174,7 +174,7 @@ impl Load {
         Ok(Self { sent, stop, tasks })
     }
 
-    /// Lets everybody finish what is under way.
+    /// Lets all tasks finish what is under way.
     pub async fn finish(self) -> Sent {
         self.stop.send_replace(true);
         self.tasks.join_all().await;

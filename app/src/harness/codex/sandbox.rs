@@ -42,8 +42,8 @@ pub(super) fn profile(policy: PermissionPolicy, data: &Path) -> Vec<String> {
     ["-c".to_owned(), defined, "-c".to_owned(), format!("default_permissions=\"{PROFILE}\"")].into()
 }
 
-/// Removes the empty files that the sandbox of a killed process has left in the folder it worked in. They are read-only, so nobody else
-/// has made them.
+/// Removes the empty files that the sandbox of a killed process has left in the folder it worked in. They are read-only, so no other
+/// program has created them.
 pub(super) fn tidy(place: &Path) {
     for file in PROTECTED.iter().map(|name| place.join(name)) {
         let Ok(about) = fs::symlink_metadata(&file) else { continue };

@@ -158,7 +158,8 @@ fn words_of_ones_own_stay_when_home_closes() {
     assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "deny: not now" }))]);
 }
 
-/// Somebody else was faster: the words are with the agent that asked, and nowhere where Enter would say them to another one.
+/// The question was answered elsewhere first. The typed words stay with the agent that asked, so that Enter does not send them to another
+/// agent.
 #[test]
 fn words_for_a_question_that_is_gone_stay_with_who_asked() {
     let mut model = at_ann();

@@ -249,7 +249,7 @@ fn all_matches_of_the_log_are_counted_and_gone_through() {
     }
     let screen = shown(&model);
     assert!(screen.contains("  1 of 200") && screen.contains("needle-6 in the output"), "{screen}");
-    // Names of fields in the log are no words of anybody.
+    // Names of fields in the log are not searched, because no agent has written them.
     write(&mut model, "s");
     write(&mut model, "/find content");
     let effects = press(&mut model, KeyCode::Enter);
