@@ -295,7 +295,7 @@ impl CodexReader {
         self.thread.as_deref().is_some_and(|own| own != thread)
     }
 
-    /// Handles a notification of a subagent. Only its usage counts for the agent.
+    /// The outputs of a subagent's notification. Apart from the usage, they do not change the state of the parent.
     fn of_subagent(&mut self, thread: &str, method: &str, params: &Fields) -> Vec<Output> {
         let outputs = match method {
             "item/started" => self.items.started(params),

@@ -1,4 +1,4 @@
-//! A step and everything that belongs to it, looked up once, and the events by which it moves on.
+//! A step with its quest and everything that belongs to it, found once; and the events with which the step moves on.
 
 use super::{Isolation, NextAction, Quest, QuestSpec, Step, StepId, StepProgress};
 use crate::ask::{About, StepTrouble};
@@ -22,7 +22,7 @@ impl<'a> StepContext<'a> {
         Some(Self { world, id, quest, quest_spec, step_id, step })
     }
 
-    /// The same, in a quest that is not over.
+    /// The same, for a quest that has not ended.
     pub fn going(world: &'a World, id: QuestId, step_id: &'a StepId) -> Result<Self, Refusal> {
         super::going(world, id)?;
         Self::find(world, id, step_id).ok_or_else(|| Refusal::UnknownStep { quest: id, step: step_id.clone() })
@@ -32,12 +32,12 @@ impl<'a> StepContext<'a> {
         self.step.progress.clone()
     }
 
-    /// Whether it has a branch of its own.
+    /// Whether the step has a branch of its own, which must be merged.
     pub fn is_merged(&self) -> bool {
         self.step.phase == Phase::Work && self.quest_spec.isolation != Isolation::None
     }
 
-    /// Who worked on it last.
+    /// The last agent of the step, and its role.
     pub fn last_agent(&self) -> Option<(AgentId, String)> {
         self.step.agents.last().map(|it| (it.agent, it.role.clone()))
     }
@@ -62,7 +62,7 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// It waits for a person, who is asked on behalf of an agent.
+    /// The step waits for the user's answer to a question in the name of an agent.
     pub fn asks(
         &self,
         progress: StepProgress,
@@ -77,7 +77,7 @@ impl<'a> StepContext<'a> {
         vec![waits, Event::Question { agent, what: QuestionEvent::Asked { about, text } }]
     }
 
-    /// The agents of this step were denied tools, and perhaps have not worked, whatever they say.
+    /// Asks the user about a step whose agents were denied tools and may have done nothing, even if they report success.
     pub fn asks_about_denials(&self, progress: StepProgress, evidence: &str) -> Vec<Event> {
         let Some((agent, role)) = self.last_agent() else { return vec![self.completed()] };
         let text = format!(
@@ -87,7 +87,7 @@ impl<'a> StepContext<'a> {
             self.step.denied_since,
             super::words::sentence(&self.step.summary),
         );
-        // What it does then has to pass the ward.
+        // If the agent does something now, the ward must check it.
         let station = self.path().iter().rposition(|station| station != WARD).unwrap_or_default();
         let station = u32::try_from(station).unwrap_or(u32::MAX);
         let progress = StepProgress { station, mendings: 0, ..progress };
@@ -106,7 +106,7 @@ impl<'a> StepContext<'a> {
             "{plan}: `hatchery quest show {}` shows them. Answer `yes` to carry it out, or say what to change.",
             self.id
         );
-        // What follows the last role has to see the changed plan, too.
+        // If the agent changes the plan again, the stations after the last role must see the change.
         let station = self.path().iter().rposition(|station| station != WARD).unwrap_or_default();
         let station = if is_first { u32::try_from(station).unwrap_or(u32::MAX) } else { progress.station };
         let progress = StepProgress { station, ..progress };
