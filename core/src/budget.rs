@@ -1,6 +1,6 @@
-//! Budgets: a limit for one agent, for one quest, and for all agents together on each day. The turn of an agent that
-//! reaches a budget is interrupted, and its run waits until a person raises the budget or the day is over. The conversation is kept, so
-//! that the run goes on where it was.
+//! Budgets: a limit for one agent, for one quest, and for all agents together on each day. If an agent reaches a budget, its turn is
+//! interrupted, and its run waits until the user raises the budget or the day is over. The conversation is kept, so the run continues
+//! where it was interrupted.
 
 use crate::ask::{About, Question};
 use crate::event::{BudgetEvent, QuestionEvent, RunEvent, StepEvent};

@@ -1,4 +1,5 @@
-//! Every "no" of the core: what was refused, for which id, and what to do next. A refusal never leaves a trace on the log.
+//! Every refusal: what was refused, for which id, and what to do next. A refused command leaves nothing in the log, except a refused tool
+//! call, which is recorded with its refusal.
 
 use crate::agent::{MAX_HATCH_MS, MAX_NAME_BYTES, MAX_PENDING_FORKS, MAX_REMARK_BYTES};
 use crate::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES};
@@ -189,7 +190,7 @@ pub enum Refusal {
     Status(Box<StatusRefusal>),
     #[error("{MAX_STEP_FORKS} forks of quest {quest} already work or wait for a slot")]
     TooManyStepForks { quest: QuestId },
-    /// For the interfaces (HTTP, tools), which answer with the events of the first time.
+    /// For HTTP and tools, which then answer with the events of the first time.
     #[error("request {id} was carried out already (event {at})")]
     RequestTaken { id: RequestId, at: EventId, led_to: u64 },
     #[error("the id {id} belongs to another request, which was carried out (event {at})")]
@@ -300,7 +301,7 @@ impl Refusal {
         }
     }
 
-    /// A stable word for programs.
+    /// A word that programs can rely on. It never changes.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Seat(refusal) => refusal.code(),

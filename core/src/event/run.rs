@@ -118,7 +118,7 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         forgotten: bool,
     },
-    /// The run has used up a budget. It finishes its turn and starts nothing more.
+    /// The run has used up a budget. No turn begins after this one. Whether the turn is interrupted is another event.
     #[serde(rename = "budget_reached")]
     BudgetReached,
     /// The run continues with this attempt.

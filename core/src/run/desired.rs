@@ -1,31 +1,31 @@
-//! The desired state of a run that is not over. The shell compares it with what is.
+//! The desired state of a run that has not ended. The runner compares it with the actual state.
 
 use super::{Conversation, Run, RunState};
 use crate::EventId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What should be so for a run that is not over.
+/// The desired state of a run that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DesiredRun {
     pub run: u32,
     pub attempt: u32,
     pub host: Arc<str>,
     pub state: DesiredState,
-    /// It is in its tool `wait`, and lends its place to an agent below it.
+    /// The agent is in its tool `wait`, so its place can be lent to an agent below it.
     pub lends_place: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DesiredState {
-    /// There is a process, and it gets told everything up to here; `last` when nothing will follow.
+    /// A process runs, and receives all deliveries and decisions up to `upto`. `last` says that nothing will follow.
     Running { upto: Option<EventId>, last: bool },
-    /// There is no process.
+    /// No process runs.
     Stopped,
 }
 
 impl Run {
-    /// What the runner has to carry out.
+    /// The desired state. None if the runner has nothing to do.
     pub(crate) fn desired(&self, conversation: &Conversation) -> Option<DesiredRun> {
         let state = match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {

@@ -1,4 +1,4 @@
-//! Every "no" about seats.
+//! Every refusal about seats.
 
 use super::{MAX_SAID_CHARS, MAX_SOUL_BYTES, MAX_SPEAKER_BYTES, MAX_TRAIT_BYTES, Position};
 use crate::refusal::RefusalKind;
