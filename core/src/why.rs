@@ -1,5 +1,4 @@
-//! Why an agent is in the state it is in: the state in a word, and what it rests on, each with the moment it is known from. How
-//! old the evidence is matters as much as what it says.
+//! What an agent is doing now, and the evidence for it. Each piece of evidence has a time, because its age matters as much as its content.
 
 use crate::agent::Lifecycle;
 use crate::run::{Run, RunState};
@@ -20,30 +19,30 @@ pub struct Evidence {
     pub at: Timestamp,
 }
 
-/// What an agent does, as far as a person cares.
+/// What an agent is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
     Dead,
     Expired,
-    /// No process, and none is wanted.
+    /// No process runs, and none is wanted.
     Resting,
-    /// A process is on its way.
+    /// A process is being started.
     Starting,
-    /// In the middle of a turn.
+    /// A turn is running.
     Working,
-    /// Has a process that waits for a message.
+    /// A process waits for a message.
     Listening,
-    /// In the middle of a turn, and silent for longer than its run allows.
+    /// The process has been silent for longer than the run allows.
     Silent,
     Stopping,
-    /// Waits for a better moment, and goes on by itself.
+    /// The run waits, for example for a rate limit, a budget or an answer.
     Parked,
 }
 
 impl Activity {
-    /// Whether the agent has a run that is not over.
+    /// Whether the agent has an open run.
     pub fn has_run(self) -> bool {
         match self {
             Self::Starting | Self::Working | Self::Listening | Self::Silent | Self::Stopping | Self::Parked => true,
@@ -66,7 +65,7 @@ impl Activity {
     }
 }
 
-/// What an agent does, and how that is known. Nothing when there is no such agent.
+/// What an agent is doing, and the evidence. None if there is no such agent.
 pub fn why(world: &World, agent: AgentId) -> Option<Why> {
     let it = world.agent(agent)?;
     let mut evidence = Vec::new();
