@@ -115,7 +115,7 @@ impl About {
 /// The question about a silent process.
 pub(crate) fn of_silence(of: AttemptId, silent_ms: u64) -> Event {
     let text = format!(
-        "Nothing was heard of it for {} s. Answer `wait`, `stop`, or something to say to it.",
+        "Its process has written nothing for {} s. Answer `wait`, `stop`, or a message to the agent.",
         silent_ms / 1_000
     );
     Event::Question { agent: of.agent, what: QuestionEvent::Asked { about: About::Silence(of), text } }

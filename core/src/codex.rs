@@ -169,7 +169,7 @@ impl CodexReader {
                 self.opening.has_turns = true;
                 let is_open = self.opening.thread.is_some();
                 let text = format!(
-                    "codex does not say which messages its thread holds, so one may be said to it twice: {problem}"
+                    "codex does not say which messages its thread contains, so it may receive a message twice: {problem}"
                 );
                 is_open.then_some(Output::Note { text }).into_iter().chain(self.ready()).collect()
             }
@@ -347,7 +347,7 @@ impl CodexReader {
             }
             Some(status @ ("failed" | "cancelled")) => {
                 let reason = params.text("error").unwrap_or_else(|| status.to_owned());
-                Some(Output::NotReady { why: format!("it says of the `{TOOL_SERVER}` tools: {reason}") })
+                Some(Output::NotReady { why: format!("codex reports about the `{TOOL_SERVER}` tools: {reason}") })
             }
             _ => None,
         }

@@ -87,7 +87,7 @@ impl InboxError {
             Self::NotAList(_) => "look at the file; it is kept as it is",
             Self::BadType(_) => "choose one of: evolve, reference, feature",
             Self::BadStatus(_) => "choose one of: processed, incorporated, error, pending",
-            Self::Empty => "say what shall be done",
+            Self::Empty => "say what should be done",
             Self::TooLong(_) => "put the long text into a file and name it",
             Self::Full => "dismiss items that do not matter any more",
             Self::NoSuchItem(_) | Self::NothingPending | Self::NotProcessing { .. } => {

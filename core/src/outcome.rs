@@ -148,7 +148,7 @@ impl Outcome {
             }
             _ if exit == Exit::NotStarted => (Cause::Crashed, "It could not be started.".to_owned()),
             TurnStage::Silent | TurnStage::Working { .. } if exit == Exit::LostWithMachine => {
-                (Cause::LostWithMachine, format!("The machine went down under it. {RESUME}"))
+                (Cause::LostWithMachine, format!("The machine stopped while it ran. {RESUME}"))
             }
             TurnStage::Silent => {
                 (Cause::Crashed, format!("It ended before it said anything ({exit}). {LOOK_AT_STDERR}"))

@@ -315,7 +315,7 @@ pub fn decide<'a>(
     match policy {
         PermissionPolicy::All => allowed(DecidedBy::Policy),
         PermissionPolicy::None => {
-            let reason = "The permissions of this run are `none`: no tool that needs a permission can be used. Go on without it, \
+            let reason = "The permissions of this run are `none`: no tool that needs a permission can be used. Continue without it, \
                           and say so if your work needs it.";
             Some((PermissionDecision::Deny { reason: reason.to_owned() }, DecidedBy::Policy))
         }

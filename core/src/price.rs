@@ -99,7 +99,7 @@ impl Unpriced {
             None => "The agent does not name its model, so its price is not known".to_owned(),
         };
         *self = Self::Seen(format!(
-            "{whose}: what it uses counts as no money, and no budget acts on it. Set a price for it, or for `{ANY_MODEL}`, in `[prices]` \
+            "{whose}: its usage counts as free, and no budget limits it. Set a price for it, or for `{ANY_MODEL}`, in `[prices]` \
              of hatchery.toml."
         ));
     }

@@ -159,16 +159,16 @@ impl StopWhy {
 
     pub(crate) fn detail(&self) -> String {
         match self {
-            Self::User => "stopped by a person".into(),
+            Self::User => "stopped by the user".into(),
             Self::Session => "its session ended".into(),
             Self::Killed => "its agent was killed".into(),
             Self::Stuck => "silent for too long".into(),
             Self::Paused => "its quest was paused".into(),
             Self::Abandoned => "its quest was abandoned".into(),
-            Self::Signalled => "it had signalled and did not leave".into(),
-            Self::AwaitsPermission => "It waits for a permission, and goes on with your answer.".into(),
+            Self::Signalled => "it did not end after its signal".into(),
+            Self::AwaitsPermission => "It waits for a permission, and continues after your answer.".into(),
             Self::OverBudget => "its budget was used up in the middle of a turn".into(),
-            Self::StepOver => "the run of the agent that it was forked for is over".into(),
+            Self::StepOver => "the run of the step's agent has ended".into(),
             Self::NotReady { why } => format!("it did not start: {why}; see its stderr"),
         }
     }

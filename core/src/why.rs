@@ -89,7 +89,7 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
             Activity::Resting
         }
         (_, None) => {
-            add("no process has ever played it".into(), it.created);
+            add("it never had a process".into(), it.created);
             Activity::Resting
         }
     };
@@ -97,7 +97,7 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
         add(format!("run {number} ended: {}. {}", past.cause, past.detail), past.ended);
     }
     if let Some(conversation) = world.conversation(agent).filter(|conversation| !conversation.unheard.is_empty()) {
-        add(format!("{} of our messages not heard yet", conversation.unheard.len()), it.last_active);
+        add(format!("{} of its messages not confirmed yet", conversation.unheard.len()), it.last_active);
     }
     if it.open_tools > 0 {
         let have = if it.open_tools == 1 { "has" } else { "have" };
@@ -130,7 +130,7 @@ fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
         RunState::Starting => add(format!("{name} waits for its process"), run.attempt.last_output),
         RunState::Spawned { process } => {
             add(
-                format!("{name} is process {}; it has not said that our tools answer it", process.pid),
+                format!("{name} is process {}; it has not shown that Hatchery's tools answer", process.pid),
                 run.attempt.last_output,
             );
         }
@@ -149,14 +149,14 @@ fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
         RunState::Parked { cause, until } => {
             add(format!("{name} is parked: {cause}"), run.attempt.last_output);
             match until {
-                Some(until) => add("it goes on by itself".into(), *until),
-                None => add("it goes on when a person says so".into(), run.attempt.last_output),
+                Some(until) => add("it continues by itself".into(), *until),
+                None => add("it continues when the user says so".into(), run.attempt.last_output),
             }
         }
         RunState::Ended { .. } => {}
     }
     if let Some(complaint) = run.attempt.outcome.complaint() {
-        add(format!("it was told: {complaint}"), run.attempt.last_output);
+        add(format!("its last error: {complaint}"), run.attempt.last_output);
     }
     for pending in run.attempt.permissions.iter().filter(|pending| pending.question().is_some()) {
         add(

@@ -67,7 +67,7 @@ impl RunTools {
         let is_signal = matches!(call, Call::Signal(_));
         let calls = Arc::clone(&self.calls);
         let written = blocking(move || calls.lock().unwrap_or_else(PoisonError::into_inner).write(&call)).await;
-        let failed = |error| ToolError(format!("this could not be written down and was not done: {error}; try again"));
+        let failed = |error| ToolError(format!("your request was not saved and not carried out: {error}; try again"));
         let number = written.map_err(failed)?;
         let started = Instant::now();
         let path = agent_path(&self.of.agent.to_string(), "/calls");
@@ -87,8 +87,8 @@ impl RunTools {
                 }
                 Err(Failure::Refused { code: Code::Unreachable, .. } | Failure::Away(_) | Failure::Unasked(_)) => {
                     return Err(ToolError(
-                        "Hatchery does not run at the moment. Your request is written down and will be carried out once, \
-                         as soon as it is back; do not repeat it."
+                        "Hatchery is not running at the moment. Your request is saved and will be carried out once, \
+                         as soon as Hatchery runs again. Do not repeat it."
                             .into(),
                     ));
                 }

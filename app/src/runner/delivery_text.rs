@@ -95,7 +95,7 @@ fn transcript(said: &[HistoryMessage]) -> String {
     };
     lines.reverse();
     format!(
-        "You continue the work of another agent. <history> is its history so far. Your task comes after it.\n\
+        "You continue the work of another agent. The tag `history` contains its history so far. Your task comes after this tag.\n\
          <history>\n{left_out}{}</history>\n",
         lines.concat()
     )

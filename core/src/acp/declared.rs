@@ -82,7 +82,7 @@ pub(super) fn not_a_model(model: &str, why: &str, known: &[String]) -> String {
         true => String::new(),
         false => format!("; it has {}", named.join(", ")),
     };
-    format!("the agent does not take the model `{model}`: {why}{known}")
+    format!("the agent does not accept the model `{model}`: {why}{known}")
 }
 
 fn option<'a>(session: &Fields<'a>) -> Option<Fields<'a>> {

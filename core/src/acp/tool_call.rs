@@ -65,7 +65,7 @@ impl ToolCalls {
     pub fn close(&mut self) -> Vec<Output> {
         let open = std::mem::take(&mut self.open);
         let announced = open.into_iter().filter(|(_, call)| call.announced);
-        let broken_off = |id| Output::ToolResult { id, content: "It was broken off.".to_owned(), is_error: true };
+        let broken_off = |id| Output::ToolResult { id, content: "The turn ended first.".to_owned(), is_error: true };
         announced.map(|(id, _)| broken_off(id)).collect()
     }
 

@@ -84,7 +84,7 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
         | Cause::BadArguments
         | Cause::OverBudget => {
             let text = format!(
-                "The {who} of step `{}` ended before it was done: {} Answer `retry`, or something to say to it.",
+                "The {who} of step `{}` ended before it was done: {} Answer `retry`, or a message to the agent.",
                 at.step_id,
                 words::sentence(&ending)
             );
@@ -109,8 +109,8 @@ fn act_on_signal(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Sign
         }
         Signal::PartiallyComplete { progress: done, .. } => {
             let text = format!(
-                "The {role} of step `{}` has handed its work on {MAX_CONTINUATIONS} times in a row and is still not done. It says: \
-                 {done}\nYour answer is told to it, and it goes on.",
+                "The {role} of step `{}` has handed its work to a new agent {MAX_CONTINUATIONS} times in a row and is still not done. It says: \
+                 {done}\nYour answer is sent to the agent, which then continues.",
                 at.step_id
             );
             at.asks(StepProgress { continuations: 0, ..progress }, goes_on, agent, StepTrouble::Circle, text)

@@ -94,7 +94,7 @@ pub(crate) fn out_of_money(world: &World, agent: AgentId) -> Option<Event> {
     let assignment = world.assignment(agent)?;
     let at = StepContext::find(world, assignment.quest, &assignment.step)?;
     let (_, then) = parked(&at).filter(|(parked, _)| *parked == agent)?;
-    let why = format!("the budget of its agent ({agent}) is used up, and a person gave no more");
+    let why = format!("the budget of its agent ({agent}) is used up, and the user did not raise it");
     Some(Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Failed { why, then } })
 }
 

@@ -181,7 +181,7 @@ fn check_promises(quest: &Quest, given: &Requirements) -> Result<(), Refusal> {
 pub(crate) fn check_requirements(given: &Requirements) -> Result<(), Refusal> {
     let bad = |why: String| Refusal::BadRequirements { why };
     if given.observables.is_empty() {
-        return Err(bad("there is no observable, so nobody could see that the quest is complete".into()));
+        return Err(bad("there is no observable, so it cannot be checked that the quest is complete".into()));
     }
     if given.observables.len().max(given.contexts.len()) > MAX_ENTRIES {
         return Err(bad(format!("at most {MAX_ENTRIES} contexts and observables are possible")));

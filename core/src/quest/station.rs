@@ -32,7 +32,7 @@ impl<'a> StepContext<'a> {
             None if self.step.phase == Phase::Plan && self.quest_spec.approve_plan => self.asks_consent(progress),
             None if self.step.phase == Phase::Work && self.step.denied_since > 0 => self.asks_about_denials(
                 progress,
-                "nobody can see whether the step changed something, because it has no worktree",
+                "without a worktree it cannot be seen whether the step changed something",
             ),
             None => vec![self.completed()],
         }

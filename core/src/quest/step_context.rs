@@ -82,7 +82,7 @@ impl<'a> StepContext<'a> {
         let Some((agent, role)) = self.last_agent() else { return vec![self.completed()] };
         let text = format!(
             "The agents of step `{}` were denied {} uses of tools, and {evidence}. Its last agent says: {} Allow more (`hatchery \
-             permissions`) and answer `retry`, or answer something to say to it.",
+             permissions`) and answer `retry`, or answer with a message to the agent.",
             self.step_id,
             self.step.denied_since,
             super::words::sentence(&self.step.summary),
@@ -100,7 +100,7 @@ impl<'a> StepContext<'a> {
         let (is_first, open) = (self.step.phase == Phase::Plan, self.quest.open);
         let plan = match is_first {
             true => format!("The plan has {} steps", self.quest.plans.len()),
-            false => format!("The plan was split anew for step `{}`, and {open} steps are left", self.step_id),
+            false => format!("The plan was changed for step `{}`, and {open} steps are left", self.step_id),
         };
         let text = format!(
             "{plan}: `hatchery quest show {}` shows them. Answer `yes` to carry it out, or say what to change.",

@@ -79,9 +79,9 @@ fn why(text: &mut String, brief: &Brief) {
 
 /// The brief of an agent that replaces a dead or failed one. `told` is the message that the previous agent would have received.
 pub(super) fn replacement_brief(told: Option<&str>) -> Brief {
-    let told = told.map(|told| format!(". This message was meant for it: {told}")).unwrap_or_default();
+    let told = told.map(|told| format!(". This message was for the agent before you: {told}")).unwrap_or_default();
     Brief::Continue {
-        progress: "unknown: the agent before you is gone; read what is in the folder".into(),
+        progress: "unknown, because the agent before you does not exist any more; read the files in the folder".into(),
         continuation_point: format!("where the work in the folder ends{told}"),
     }
 }
@@ -108,8 +108,9 @@ pub(super) fn answer(answer: &str) -> String {
 /// The question to the user about roles that call each other in a circle.
 pub(super) fn circle(role: &str, target: &str, reason: &str, agent: AgentId) -> String {
     format!(
-        "The {role} ({agent}) asks for the {target}, as others have before it, and the two could go on so for ever. It says: {reason}\n\
-         Your answer is told to it, and it goes on."
+        "The {role} ({agent}) asks for the {target}. Roles of this step have called each other so often that they might never finish. The \
+         {role} says: {reason}\n\
+         Your answer is sent to the agent, which then continues."
     )
 }
 

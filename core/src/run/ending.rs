@@ -148,7 +148,7 @@ fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool)
         }
         // This counts as a crash, so that the number of retries is limited.
         (Cause::Completed | Cause::UserEnded, _) if waits && !run.attempt.heard => {
-            (Cause::Crashed, format!("It ended without having heard what was said to it ({exit})."))
+            (Cause::Crashed, format!("It ended before it received its message ({exit})."))
         }
         judged => judged,
     };
