@@ -41,7 +41,7 @@ pub struct CodexReader {
     opening: OpeningProgress,
     /// The thread that the process has opened. Every other thread belongs to a subagent.
     thread: Option<String>,
-    /// The folder that the process works in.
+    /// The folder in which the process works.
     folder: Option<String>,
     items: Items,
     /// The tool use that started each subagent, by the subagent's thread.

@@ -1,5 +1,5 @@
-//! What an agent is writing at the moment, as a live stream. It is not in the log: a client that misses a part misses nothing that
-//! lasts.
+//! What an agent is writing at the moment, as a live stream. Partials are not in the log: if a client misses one, the whole text is still
+//! in the log later.
 
 use super::Api;
 use super::error::ApiError;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-/// A client gets so many frames a second at most, each with all words that were written since the last one.
+/// The pause between two frames of a client. Each frame has all words that were written since the previous one.
 const PIECE_PAUSE: Duration = Duration::from_millis(50);
 const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
@@ -51,7 +51,7 @@ struct PartialsClient {
 }
 
 impl PartialsClient {
-    /// What to send next. None when the daemon shuts down.
+    /// What to send next. None if the daemon shuts down.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(opening) = self.opening.take() {
             return Some(opening);
