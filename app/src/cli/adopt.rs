@@ -40,9 +40,9 @@ Examples:
   hatchery adopt b2087215 --name docs     makes an agent of one
   hatchery say docs \"Where were we?\"      continues it";
 
-/// What a list shows of a prompt.
+/// How many characters of a prompt a list shows.
 const SHOWN_CHARS: usize = 60;
-/// As much of an id as is shown, where it tells it from all others.
+/// How many characters of an id are shown, if these are enough to distinguish all ids.
 const SHORT_ID: usize = 8;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -63,7 +63,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-/// The conversations without an agent.
+/// The ids of the conversations without an agent.
 fn free(list: AdoptableList) -> Vec<String> {
     let free: Vec<Adoptable> = list.sessions.into_iter().filter(|session| session.agent.is_none()).collect();
     if free.is_empty() {
@@ -110,7 +110,7 @@ fn line(session: &Adoptable, length: usize) -> String {
     format!("{id}  {active}  {harness:<6}  {:>6} messages  {prompt}{folder}{agent}{at_it}", session.messages)
 }
 
-/// How many characters tell every id from the others.
+/// How many characters are needed to distinguish all ids, at least `SHORT_ID`.
 fn short_enough(sessions: &[Adoptable]) -> usize {
     let mut ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();
     ids.sort_unstable();
@@ -118,7 +118,7 @@ fn short_enough(sessions: &[Adoptable]) -> usize {
     ids.windows(2).map(common).fold(SHORT_ID, usize::max)
 }
 
-/// One after the other. One that cannot be adopted does not keep the others from it.
+/// Adopts the conversations one after the other. If one conversation cannot be adopted, the others still are.
 async fn adopt(
     context: &Context,
     client: &Client,

@@ -47,7 +47,8 @@ async fn copy(context: &Context, identities: bool, out: &mut dyn Write) -> Resul
     let client = Client::visit(&context.project).await?;
     if identities {
         let list: DocList = client.get("/api/docs?type=agent-identity").await?;
-        // In the order that is the same on every machine; a seat itself shows the soul that lives there first.
+        // `shared` gives the identities of a seat the same order on every machine. In the daemon's answer, the identity that this project
+        // shows comes first.
         let docs = serde_json::to_string(&list.docs).context("the documents cannot be written")?;
         let docs = identity_document::read_all(&docs).map_err(|why| {
             Report::new(Code::Failed, format!("the daemon gave documents that cannot be read: {why}"))
@@ -70,7 +71,7 @@ async fn copy(context: &Context, identities: bool, out: &mut dyn Write) -> Resul
     Ok(count)
 }
 
-/// Standard output, whose reader may go away.
+/// Standard output. Its reader may close the pipe.
 struct Stdout;
 
 impl Write for Stdout {

@@ -64,7 +64,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         "parent": args.agent, "prompt": prompt, "run": prompt.is_some() && !args.no_run, "name": args.name, "at": args.at,
         "provider": args.provider, "model": args.model, "session": args.session,
     });
-    // A daemon of an older version does not know `with`.
+    // The field is omitted if it is not needed, because a daemon of an older version does not know `with`.
     if let Some(harness) = &args.harness {
         body["with"] = serde_json::json!({ "harness": harness });
     }

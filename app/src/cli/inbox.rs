@@ -114,7 +114,7 @@ fn show(context: &Context, item: &Idea) -> Result<(), Report> {
     ))
 }
 
-/// Changes the inbox, and says what is wrong with the file.
+/// Changes the inbox, and says if the file was unreadable or cannot be written.
 fn change(door: &StatusDoor, change: &IdeaChange) -> Result<Idea, Report> {
     let done = door.change_ideas(change)?;
     if !done.in_file {

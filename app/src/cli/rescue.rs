@@ -58,7 +58,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> {
-    // Works without a daemon, which knows what is about to be kept.
+    // The list is read from git, also without a daemon. Only a running daemon knows which work is being kept right now.
     let running = asking(async {
         match Client::running(&context.project).await? {
             Some(client) => client.get::<RescueList>("/api/rescue").await.map(Some),
@@ -83,7 +83,8 @@ fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The newest first, because a user most often looks for work that has just gone. git has seconds; within a second, the higher number is newer.
+/// Sorts the newest first, because a user usually looks for recent work. Times in git have a precision of one second; within a second,
+/// the higher number is newer.
 fn newest_first(mut by_name: Vec<Rescued>) -> Vec<Rescued> {
     by_name.sort_by_key(|rescue| rescue.at);
     by_name.reverse();

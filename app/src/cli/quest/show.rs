@@ -1,4 +1,4 @@
-//! A quest for people: a line, or all of it.
+//! Prints a quest for people: as one line, or with all details.
 
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
 use super::super::short_ids::ShortIds;
@@ -29,7 +29,7 @@ pub fn line(quest: &QuestLine, ids: &ShortIds) -> String {
     )
 }
 
-/// What a user should know after creating a quest.
+/// Prints what a user should know when a quest begins: its slots, its ward, and where the steps work.
 pub fn introduce(context: &Context, quest: &QuestDocument) {
     if context.json {
         return;
@@ -100,7 +100,7 @@ pub fn show(quest: &QuestDocument, merged: Merged, history: bool) -> Result<(), 
     Ok(())
 }
 
-/// What a step does begins with the role that does it, if one does.
+/// Writes the first word, which can be a role, as the role's title.
 fn with_duty(doing: &str) -> String {
     let end = doing.find([' ', ',']).unwrap_or(doing.len());
     let (role, rest) = doing.split_at(end);
