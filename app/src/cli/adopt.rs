@@ -104,7 +104,7 @@ fn line(session: &Adoptable, length: usize) -> String {
         Some(name) => paint(DIM, format_args!("  is agent {agent} ({name})")),
         None => paint(DIM, format_args!("  is agent {agent}")),
     });
-    let at_it = session.pid.map(|pid| paint(WARN, format_args!("  process {pid} is at it")));
+    let at_it = session.pid.map(|pid| paint(WARN, format_args!("  process {pid} has it open")));
     let (agent, at_it) = (agent.unwrap_or_default(), at_it.unwrap_or_default());
     let harness = &session.harness;
     format!("{id}  {active}  {harness:<6}  {:>6} messages  {prompt}{folder}{agent}{at_it}", session.messages)
@@ -154,7 +154,7 @@ fn warn(adopted: &AdoptedView) {
     if let Some(pid) = adopted.pid {
         let agent = adopted.name.clone().unwrap_or_else(|| adopted.agent.to_string());
         say(format_args!(
-            "{warning} process {pid} is still at {}; end it before you say anything to {agent}: of two at once, one is lost",
+            "{warning} process {pid} still has {} open; end this process before you send a message to {agent}: two processes in one conversation lose messages",
             adopted.session
         ));
     }

@@ -68,7 +68,7 @@ fn list(context: &Context) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     if list.questions.is_empty() {
-        say("nobody asks anything");
+        say("there are no open questions");
     }
     let ids = short_ids(&list.questions);
     for question in &list.questions {
@@ -96,7 +96,7 @@ fn list_everywhere(context: &Context) -> Result<ExitCode, Report> {
         return silent.map_or(Ok(ExitCode::SUCCESS), Err);
     }
     if silent.is_none() && lists.iter().all(|(_, list)| list.questions.is_empty()) {
-        say("nobody asks anything");
+        say("there are no open questions");
     }
     for (root, list) in lists.iter().filter(|(_, list)| !list.questions.is_empty()) {
         let questions = &list.questions;

@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             return Ok(ExitCode::SUCCESS);
         }
         if changes.shared {
-            say("note: it has no worktree of its own; these are all uncommitted changes of its folder, yours included");
+            say("note: the agent has no worktree of its own; these uncommitted changes can be yours, too");
         }
         if changes.files.is_empty() {
             say("nothing is changed");
@@ -107,7 +107,7 @@ fn show(diff: &FileDiff) -> Result<(), Report> {
         })?;
     }
     if diff.truncated {
-        say(format_args!("the difference of {} goes on; this is its beginning", diff.path));
+        say(format_args!("only the beginning of the changes in {} is shown", diff.path));
     }
     Ok(())
 }

@@ -63,7 +63,7 @@ async fn copy(context: &Context, identities: bool, out: &mut dyn Write) -> Resul
     let mut body = client.stream("/api/export").await?;
     let mut count = 0;
     while let Some(frame) = body.frame().await {
-        let bytes = frame.context("the export broke off; it is not whole")?.into_data().unwrap_or_default();
+        let bytes = frame.context("the export was interrupted and is incomplete")?.into_data().unwrap_or_default();
         count += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         out.write_all(&bytes).context("the export cannot be written")?;
     }

@@ -78,11 +78,11 @@ impl Following {
             return Ok(running);
         }
         if self.project.is_announced() {
-            say("the daemon is gone; another one is started");
+            say("the daemon was killed; another one is started");
             return Client::reach(&self.project).await;
         }
         Err(Report::new(Code::Unreachable, "the daemon was stopped")
-            .hint("the same command starts another one and goes on; `hatchery up` does, too"))
+            .hint("repeat the command: it starts another daemon and continues"))
     }
 }
 

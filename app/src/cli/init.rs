@@ -109,7 +109,7 @@ fn init(context: &Context, changes: &[Change], mut record: InitRecord) -> Result
     }
     let status = StatusFolder::of(root).path().to_owned();
     std::fs::create_dir_all(&status).context(format_args!("{} cannot be made", status.display()))?;
-    say("done; `hatchery init --undo` takes it back");
+    say("the project is set up; `hatchery init --undo` removes the changes");
     Ok(())
 }
 
@@ -126,7 +126,7 @@ fn undo(context: &Context, changes: &[Change], record: &InitRecord) -> Result<()
         std::fs::remove_dir(root.join(folder)).unwrap_or_default();
     }
     InitRecord::forget(&context.project);
-    say("undone");
+    say("the changes of `hatchery init` are removed");
     Ok(())
 }
 

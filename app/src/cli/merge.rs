@@ -96,7 +96,7 @@ fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, cleared: &
             view.line.slug
         )),
         (BranchKind::Agent, Some(name), None) => {
-            say(format_args!("the branch is removed; its single commits are kept: `hatchery rescue restore {name}`"));
+            say(format_args!("the branch is removed; its original commits are kept: `hatchery rescue restore {name}`"));
         }
         (BranchKind::Agent, None, None) => say("the branch and its worktree are removed"),
         // For git, a squashed branch is not merged, so `git branch -d` would refuse to delete it.

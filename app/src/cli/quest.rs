@@ -385,7 +385,7 @@ fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     if list.quests.is_empty() {
-        say(if all { "there was never a quest: `hatchery quest new`" } else { "no quest is open; --all shows all" });
+        say(if all { "there are no quests yet: `hatchery quest new`" } else { "no quest is open; --all shows all" });
     }
     for quest in &list.quests {
         print_line(&show::line(quest, &ids))?;

@@ -124,7 +124,7 @@ async fn tell_branch(context: &Context, id: &str) {
     match view.files {
         0 => say(format_args!("nothing is changed on {branch}")),
         _ => say(format_args!(
-            "{files} changed on {branch}, +{} -{}: `hatchery diff {2}` shows them, `hatchery merge {2}` takes them over",
+            "{files} changed on {branch}, +{} -{}: `hatchery diff {2}` shows them, `hatchery merge {2}` merges them into your branch",
             view.added, view.removed, view.line.slug
         )),
     }

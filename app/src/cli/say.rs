@@ -134,7 +134,7 @@ fn occupant(context: &Context, seat: u8) -> Result<String, Report> {
     let list: SeatList = asking(async { Client::visit(&context.project).await?.get("/api/seats").await })?;
     let agent = list.seats.iter().find(|it| it.grid_position == seat).and_then(|it| it.agent);
     agent.map(|agent| agent.to_string()).ok_or_else(|| {
-        Report::new(Code::Failed, format_args!("nobody sits in seat {seat}"))
+        Report::new(Code::Failed, format_args!("no agent is in seat {seat}"))
             .hint("`hatchery seats` shows the seats; `hatchery summon` and `hatchery wake` fill them")
     })
 }

@@ -51,7 +51,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         ))?;
     }
     print_line(match list.button {
-        Button::Summon => "nobody is in a seat: `hatchery summon` fills the seats",
+        Button::Summon => "no seat has an agent: `hatchery summon` fills the seats",
         Button::Wake => "some seats sleep: `hatchery wake` fills them again",
         Button::Waking => "some seats are being filled; please wait",
         Button::None => "all agents in seats are alive",

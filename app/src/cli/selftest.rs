@@ -284,8 +284,8 @@ async fn check(project: &Project, client: &Client, sent: &world::Sent, counts: &
 /// The sentence about the full disk. The disk of a store that the user has named is not filled.
 fn about_disk(full_disk: Option<bool>, has_store: bool) -> &'static str {
     match full_disk {
-        Some(true) => "a full disk was told",
-        Some(false) => "a full disk was not told",
+        Some(true) => "the daemon reported a full disk",
+        Some(false) => "the daemon did not report a full disk",
         None if has_store => "no disk was filled, because only an embedded store has a disk of its own",
         None => "no small file system can be made here, so no disk was filled",
     }

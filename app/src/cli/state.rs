@@ -158,7 +158,7 @@ pub fn changed(door: &StatusDoor, change: &StatusChange) -> Result<Json, Report>
 
 fn told(Done { value, set_aside, in_file }: Done<Json>) -> Json {
     if !in_file {
-        say("the change is in the log, but the daemon cannot write it into .fctry/state.json; look at what is there");
+        say("the change is in the log, but the daemon cannot write it into .fctry/state.json; check the file");
     }
     if let Some(aside) = set_aside {
         say(format_args!("state.json could not be read; it is kept as {}, and a new one was begun", aside.display()));

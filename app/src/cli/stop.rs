@@ -62,16 +62,16 @@ fn stop_all(context: &Context, patience: Duration) -> Result<ExitCode, Report> {
         .collect();
     let quests = events().filter(|event| event["type"] == "quest_paused").count() as u64;
     if agents.is_empty() && quests == 0 {
-        say("nothing runs");
+        say("no run is open");
     }
     for agent in &agents {
         print_line(agent)?;
     }
     if !agents.is_empty() {
-        say(format_args!("{} stopped; `hatchery say AGENT …` lets one go on", counted(agents.len() as u64, "agent")));
+        say(format_args!("{} stopped; `hatchery say AGENT …` starts one again", counted(agents.len() as u64, "agent")));
     }
     if quests > 0 {
-        say(format_args!("{} paused; `hatchery quest resume QUEST` lets one go on", counted(quests, "quest")));
+        say(format_args!("{} paused; `hatchery quest resume QUEST` resumes one", counted(quests, "quest")));
     }
     Ok(ExitCode::SUCCESS)
 }

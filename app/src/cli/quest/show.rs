@@ -35,7 +35,7 @@ pub fn introduce(context: &Context, quest: &QuestDocument) {
         return;
     }
     let ward = match &quest.ward {
-        None => "no ward: nothing says whether the work is good (--ward COMMAND)".to_owned(),
+        None => "no ward: no command checks the work (--ward COMMAND)".to_owned(),
         Some(ward) => match &ward.guessed_from {
             Some(from) => format!("the ward is `{}`, because of {from}", ward.command),
             None => format!("the ward is `{}`", ward.command),
@@ -43,7 +43,7 @@ pub fn introduce(context: &Context, quest: &QuestDocument) {
     };
     let place = match &quest.branch {
         Some(branch) => format!("steps work in git worktrees, and the result will be on the branch {branch}"),
-        None => format!("steps work in the project itself · {} names it, too", quest.slug()),
+        None => format!("steps work in the project itself · commands also accept the name {}", quest.slug()),
     };
     say(paint(DIM, format_args!("quest {}: {} · {ward} · {place}", quest.id, counted(quest.slots.into(), "slot"))));
 }

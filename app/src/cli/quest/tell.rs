@@ -14,26 +14,26 @@ pub fn pause(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/pause"), &json!({}), |quest| {
         let id = quest.id;
         format!(
-            "it is paused: nothing more is begun, and who is at work is stopped; `hatchery quest resume {id}` goes on with it"
+            "the quest is paused: nothing new starts, and its working agents are stopped; `hatchery quest resume {id}` resumes it"
         )
     })
 }
 
 pub fn resume(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/resume"), &json!({}), |quest| {
-        format!("it goes on in the background; `hatchery quest watch {}` follows it", quest.id)
+        format!("the quest goes on in the background; `hatchery quest watch {}` follows it", quest.id)
     })
 }
 
 pub fn abandon(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/abandon"), &json!({}), |quest| match &quest.branch {
         Some(branch) if quest.progress().0 > 0 => format!(
-            "it is abandoned; what was merged is on the branch {branch}, and `hatchery rescue list` will show what was not"
+            "the quest is abandoned; the merged work is on the branch {branch}, and `hatchery rescue list` will show the rest"
         ),
         Some(_) => {
-            "it is abandoned, and nothing was merged; `hatchery rescue list` will show what its agents did".to_owned()
+            "the quest is abandoned, nothing was merged; `hatchery rescue list` will show the agents' work".to_owned()
         }
-        None => "it is abandoned; what its agents did stays in the project".to_owned(),
+        None => "the quest is abandoned; the work of its agents stays in the project".to_owned(),
     })
 }
 
@@ -49,8 +49,8 @@ pub fn budget(context: &Context, quest: &str, limit: Option<&str>) -> Result<Exi
     tell(context, quest, &quest_path(quest, "/budget"), &json!({ "limit": limit }), |quest| {
         let spent = quest.spent.cost;
         match quest.budget {
-            Some(limit) => format!("its agents may use {limit} in all; they have used {spent}"),
-            None => format!("its agents may use as much as they need; they have used {spent}"),
+            Some(limit) => format!("the agents of the quest may use {limit} in all; they have used {spent}"),
+            None => format!("the agents of the quest may use as much as they need; they have used {spent}"),
         }
     })
 }
@@ -59,8 +59,8 @@ pub fn budget(context: &Context, quest: &str, limit: Option<&str>) -> Result<Exi
 pub fn ward(context: &Context, quest: &str, command: Option<&str>) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/ward"), &json!({ "command": command }), |quest| {
         let now = match command {
-            Some(command) => format!("its ward is now `{command}`"),
-            None => "it has no ward any more".to_owned(),
+            Some(command) => format!("the ward of the quest is now `{command}`"),
+            None => "the quest has no ward any more".to_owned(),
         };
         match quest.steps.iter().any(|step| step.status == StepStatus::Failed) {
             true => format!("{now}; `hatchery quest retry {} STEP` tries a step again that has failed", quest.id),
@@ -81,7 +81,7 @@ pub fn answer(context: &Context, quest: &str, answer: &str, question: Option<u64
     let Some((question, step)) = meant else {
         let message = match question {
             Some(question) => format!("question {question} is not asked about this quest"),
-            None => "nothing is asked about this quest".to_owned(),
+            None => "the quest has no open question".to_owned(),
         };
         return Err(Report::failed(message).hint("`hatchery ask list` shows all questions"));
     };
@@ -140,7 +140,7 @@ fn tell(
 fn how_to_go_on(quest: &QuestDocument) -> String {
     let id = quest.id;
     match quest.state {
-        QuestWord::Paused => format!("the quest is paused: `hatchery quest run {id}` goes on with it"),
+        QuestWord::Paused => format!("the quest is paused: `hatchery quest run {id}` resumes it"),
         QuestWord::Open => format!("`hatchery quest watch {id}` follows it"),
         QuestWord::Complete => "the quest is complete".to_owned(),
         QuestWord::Abandoned => "the quest is abandoned".to_owned(),
@@ -171,7 +171,7 @@ pub struct Ceiling(pub Option<String>);
 pub fn request(given: &str) -> Result<String, Report> {
     let request = text_or_stdin(given)?;
     match request.trim().is_empty() {
-        true => Err(Report::new(Code::Usage, "the request is empty, so nobody could know what is wanted")
+        true => Err(Report::new(Code::Usage, "the request is empty")
             .hint("for example `hatchery quest new --run \"add a --verbose flag\"`; `-` reads it from standard input")),
         false => Ok(request),
     }

@@ -37,7 +37,7 @@ pub async fn may_begin(context: &Context, client: &Client, quest: &QuestDocument
         TrialVerdict::Red => {
             tell(&tried, &paint(WARN, "the ward is red before any work"));
             tell_worktree(quest);
-            say("steps can only be complete when it is green; begin if that is their task");
+            say("a step is complete only when the ward is green; begin only if the quest is to make it green");
             match asked(context, "begin anyway? [y/N] ")? {
                 Some(answer) => Ok(answer),
                 None => {

@@ -69,7 +69,7 @@ pub async fn watch(
                 }
                 Event::Quest { quest, what: QuestEvent::Abandoned } if quest == id => return Ok(ExitCode::FAILURE),
                 Event::Quest { quest, what: QuestEvent::Paused } if quest == id => {
-                    say(format_args!("`hatchery quest run {id}` goes on with it"));
+                    say(format_args!("`hatchery quest run {id}` resumes the quest"));
                     return Ok(waits());
                 }
                 _ if view.may_be_stuck(&record, is_told) => {
@@ -91,7 +91,7 @@ pub async fn watch(
         failed = typed::send_all(context, lines, Addressee::Quest(id)) => failed.map(|()| ExitCode::SUCCESS),
         interrupted = tokio::signal::ctrl_c() => {
             interrupted.context("signals cannot be heard")?;
-            say(format_args!("it goes on in the background; `hatchery quest watch {id}` follows it again, `hatchery quest pause {id}` stops its agents"));
+            say(format_args!("the quest goes on in the background; `hatchery quest watch {id}` follows it again, `hatchery quest pause {id}` stops its agents"));
             Ok(ExitCode::from(INTERRUPTED))
         }
     }
@@ -186,16 +186,16 @@ fn stands(quest: &QuestDocument) -> Option<ExitCode> {
     let id = quest.id;
     match quest.situation() {
         QuestSituation::Complete => {
-            say("it is complete");
+            say("the quest is complete");
             say_where(quest);
             Some(ExitCode::SUCCESS)
         }
         QuestSituation::Abandoned => {
-            say("it was abandoned");
+            say("the quest was abandoned");
             Some(ExitCode::FAILURE)
         }
         QuestSituation::Paused => {
-            say(format_args!("it is paused: `hatchery quest run {id}` goes on with it"));
+            say(format_args!("the quest is paused: `hatchery quest run {id}` resumes it"));
             Some(waits())
         }
         QuestSituation::Stuck(failed) => {
@@ -219,7 +219,7 @@ fn stuck(quest: &QuestDocument, failed: &[&StepDocument]) -> String {
         Some(_) => format!(", and `hatchery quest ward {id} COMMAND` names another ward, if that is what is wrong"),
         None => String::new(),
     };
-    format!("it cannot go on by itself: {which}; `hatchery quest retry {id} {first}` tries again{ward}")
+    format!("the quest cannot go on by itself: {which}; `hatchery quest retry {id} {first}` tries again{ward}")
 }
 
 fn waits() -> ExitCode {
@@ -250,7 +250,7 @@ pub fn words(record: &Record) -> Option<String> {
         Event::Quest { what: QuestEvent::Resumed, .. } => paint(STRONG, "the quest goes on"),
         Event::Quest { what: QuestEvent::Abandoned, .. } => paint(BAD, "the quest is abandoned"),
         Event::Quest { what: QuestEvent::Completed, .. } => paint(GOOD, "the quest is complete"),
-        Event::Quest { what: QuestEvent::BudgetSet { .. }, .. } => "it has another budget".into(),
+        Event::Quest { what: QuestEvent::BudgetSet { .. }, .. } => "the quest has another budget".into(),
         Event::Quest { what: QuestEvent::WardChanged { command, .. }, .. } => format!("the ward is `{command}` now"),
         Event::Quest { what: QuestEvent::WardRemoved, .. } => "there is no ward any more".into(),
         Event::Quest { what: QuestEvent::RequirementsSet { requirements }, .. } => {
