@@ -185,7 +185,7 @@ impl Accepted {
         Self(body)
     }
 
-    /// The same, with a warning for people.
+    /// Adds a warning for people to the answer.
     pub fn warning(mut self, warning: Option<&str>) -> Self {
         if let Some(warning) = warning {
             self.0.pop();

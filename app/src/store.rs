@@ -255,7 +255,7 @@ pub fn open(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn 
     Ok(store)
 }
 
-/// The same for reading: the schema is not changed, because a daemon may be starting.
+/// Opens a store for reading: the schema is not changed, because a daemon may be starting.
 pub fn open_as_is(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn Store>, StoreError> {
     Ok(match url {
         StoreUrl::Sqlite(path) => Arc::new(sqlite::Sqlite::open(path)?),

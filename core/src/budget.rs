@@ -41,7 +41,7 @@ pub fn over(world: &World, agent: AgentId, now: Timestamp) -> Option<Over> {
     over_by(world, agent, 0, now)
 }
 
-/// The same, if the agent has used `more` billionths of a dollar that are not in the world yet.
+/// Like [`over`], if the agent has used `more` billionths of a dollar that are not in the world yet.
 pub(crate) fn over_by(world: &World, agent: AgentId, more: i128, now: Timestamp) -> Option<Over> {
     let used_up = |of: BudgetScope, limit: Option<Money>, spent: Money, until| {
         let limit = limit?;

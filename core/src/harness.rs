@@ -130,7 +130,7 @@ impl Capabilities {
         Self::ALL
     }
 
-    /// The same capabilities, with those that a process declares.
+    /// These capabilities, with those that a process declares.
     #[must_use]
     pub fn with(self, declared: Declared) -> Self {
         let Declared { resumes, forks, model_choice, repeats_history } = declared;

@@ -154,7 +154,7 @@ impl IdeaInbox {
         Self { items: to.items.iter().chain(nameless).cloned().collect() }
     }
 
-    /// The same inbox with more items at the end.
+    /// This inbox with more items at the end.
     pub(crate) fn and(mut self, more: Vec<Json>) -> Self {
         self.items.extend(more);
         self

@@ -71,7 +71,7 @@ impl PriceTable {
         self.of(model).map(|price| price.cost(used))
     }
 
-    /// The same usage with its cost. If the price of the model is not known, the cost is not changed.
+    /// A usage with its cost. If the price of the model is not known, the cost is not changed.
     #[must_use]
     pub fn priced(&self, model: &str, used: Usage) -> Usage {
         Usage { cost: self.cost(model, &used).unwrap_or(used.cost), ..used }

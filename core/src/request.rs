@@ -32,7 +32,7 @@ pub struct TakenRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenRequests {
     by_id: OrdMap<RequestId, TakenRequest>,
-    /// The same requests by age, so that the oldest is found without a search.
+    /// The ids of the requests by age, so that the oldest is found without a search.
     by_event: OrdMap<EventId, RequestId>,
 }
 

@@ -197,7 +197,7 @@ impl Table {
         self.roles.iter().find(|role| role.name == name)
     }
 
-    /// The same roles, with the paths of a preset.
+    /// This table, with the paths of a preset.
     #[must_use]
     pub fn with_preset(mut self, preset: Preset) -> Self {
         let work = match preset {

@@ -61,7 +61,8 @@ pub enum Meter {
     New,
     /// Nothing was reported yet, and the session started as a copy of another: its totals may contain the other's.
     Inherited,
-    /// The same, and the other's totals are known. If the session reports a cost, the cost may contain the other's or begin at 0.
+    /// Nothing was reported yet, and the session started as a copy of another, whose totals are known. If the session reports a cost, the
+    /// cost may contain the other's or begin at 0.
     Copied(Usage),
     /// The last totals of this process. The totals of the next process begin at 0.
     PerProcess(Usage),

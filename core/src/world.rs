@@ -64,7 +64,7 @@ pub struct World {
     runs_to_stop: OrdSet<AgentId>,
     /// The usage of each day, counted from 1970 in UTC.
     days: OrdMap<i64, Usage>,
-    /// The same by agent.
+    /// The usage of each day, by agent.
     agent_days: OrdMap<(i64, AgentId), Usage>,
     /// Runs without a process yet: their budgets are checked before they start.
     starting: OrdSet<AgentId>,

@@ -383,7 +383,7 @@ impl Committer {
         Ok(())
     }
 
-    /// The same, but an unavailable store is not an error, because the next append reports it.
+    /// Like `catch_up`, but an unavailable store is not an error, because the next append reports it.
     pub fn catch_up_if_available(&mut self) -> Result<(), EngineError> {
         match self.catch_up() {
             Err(EngineError::Store(error)) => {

@@ -83,7 +83,7 @@ impl Handle {
         self.send(command, None).await
     }
 
-    /// The same, but a command that takes mail waits until there is mail. Dropping the future ends the wait.
+    /// Submits a command. A command that takes mail waits until there is mail, for at most `patience`. Dropping the future ends the wait.
     pub async fn submit_within(&self, command: Command, patience: Duration) -> Result<Vec<Record>, SubmitError> {
         self.send(command, Instant::now().checked_add(patience)).await
     }
@@ -172,7 +172,7 @@ impl Handle {
         }
     }
 
-    /// The same, as decoded messages.
+    /// The history of an agent as decoded messages.
     pub async fn history(&self, agent: AgentId) -> Result<Vec<HistoryMessage>, HistoryError> {
         let replay = self.replay(agent).await?;
         Ok(replay.iter().filter_map(|message| message.said().transpose()).collect::<Result<_, _>>()?)
@@ -264,7 +264,7 @@ impl Handle {
         Follower::new(Arc::clone(&self.shared.store), after, self.shared.pages.subscribe())
     }
 
-    /// The same as records.
+    /// Every event after a position in the log, as records: first the existing events, then new ones, each once, in order.
     pub fn follow_records(&self, after: EventId) -> RecordFollower {
         RecordFollower::new(Arc::clone(&self.shared.store), after, self.shared.pages.subscribe())
     }
@@ -277,7 +277,7 @@ impl Handle {
         }
     }
 
-    /// The same with records.
+    /// Up to `limit` events after a position in the log, as records. Fewer if they are long.
     pub async fn read_records(&self, after: EventId, limit: usize) -> Result<Page, HistoryError> {
         match read_page(Arc::clone(&self.shared.store), after, limit, Content::Records).await {
             Err(FollowError::Store(error)) => Err(error.into()),

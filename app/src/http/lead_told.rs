@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The longest transcript and the longest catalogue in the first message, in characters.
 const MAX_TOLD_CHARS: usize = 200_000;
-/// The same in bytes as XML. Both together are shorter than the longest message.
+/// The longest transcript and the longest catalogue in bytes, as XML. Both together are shorter than the longest message.
 const MAX_TOLD_BYTES: usize = 384 << 10;
 
 /// An earlier conversation.

@@ -19,7 +19,7 @@ const MAX_LIMIT: u32 = 1_000;
 const DEFAULT_LIMIT: u32 = 100;
 /// The most events that are searched for one page, so that an answer takes a fraction of a second even if nothing is found.
 const PAGE_SCAN: u64 = 20_000;
-/// The same for a count.
+/// The most events that are searched for one count.
 const COUNT_SCAN: u64 = 200_000;
 /// How many rows are read at once when the log is read backwards.
 const WINDOW: u64 = 512;

@@ -77,7 +77,7 @@ impl Once {
         Ok(records.map(|records| Accepted::new(about(&records), &records)))
     }
 
-    /// The same as events.
+    /// The events of the first time, if this is a repeated request.
     pub async fn answered_by(&self, api: &Api) -> Result<Option<Vec<Record>>, ApiError> {
         let Some(request) = self.0 else { return Ok(None) };
         let taken = api.handle.view().requests().find(&request)?;
@@ -95,7 +95,8 @@ impl Once {
         }
     }
 
-    /// The same, for a caller that does more than the command the first time.
+    /// Carries out the command, unless this has happened before, and says which of the two it was. For a caller that does more than the
+    /// command the first time.
     pub async fn try_submit(&self, api: &Api, command: Command) -> Result<CarriedOut, ApiError> {
         let Some(request) = self.0 else { return Ok(CarriedOut::Now(api.handle.submit(command).await?)) };
         match api.handle.submit(Command::Once { request, command: Box::new(command) }).await {

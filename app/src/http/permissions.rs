@@ -23,7 +23,7 @@ pub struct PermissionRuleView {
     pub agent: Option<AgentId>,
     pub name: Option<String>,
     pub allows: PermissionRule,
-    /// The same as text.
+    /// The rule as text.
     pub text: String,
 }
 

@@ -199,7 +199,8 @@ impl Postgres {
         Ok(row.map_or(FirstSum::Nowhere, |id| FirstSum::At(*self.first_sum.get_or_init(|| event_id(id)))))
     }
 
-    /// The same without the comparison. Memory holds one chunk of the rows and not the whole result.
+    /// Passes the rows of a statement to `visit`, with their streams and checksums, which are not compared. Memory holds one chunk of the rows
+    /// and not the whole result.
     fn visit_raw(
         &self,
         statement: &str,

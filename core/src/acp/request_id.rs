@@ -9,7 +9,7 @@ pub enum AcpRequestId {
     NewSession,
     /// The id contains the session, because the answer does not.
     LoadSession(String),
-    /// The same, for a session whose history is not repeated.
+    /// A session is resumed without its history. The id contains the session, because the answer does not.
     ResumeSession(String),
     /// Sent after `session/load`, because some agents answer `session/load` before they have repeated the whole history. The answer to this
     /// request comes after the history.

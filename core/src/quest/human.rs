@@ -103,7 +103,7 @@ pub(super) fn queue_broke(world: &World, id: QuestId, quest: &Quest) -> Vec<Even
     queue_those(world, id, quest, Run::is_broke)
 }
 
-/// The same, for steps without an open question about a budget.
+/// The events that queue the steps of a quest whose agents wait for a budget and have no open question about it.
 pub(super) fn queue_unasked(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
     queue_those(world, id, quest, |run| run.is_broke() && run.question.is_none())
 }

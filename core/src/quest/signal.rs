@@ -49,7 +49,7 @@ impl Signal {
         }
     }
 
-    /// The same signal, with texts of at most `most` characters.
+    /// This signal, with texts of at most `most` characters.
     pub(super) fn cut(&self, most: usize) -> Self {
         let cut = |text: &String| text.chars().take(most).collect::<String>();
         match self {

@@ -16,13 +16,14 @@ pub(super) struct StepContext<'a> {
 }
 
 impl<'a> StepContext<'a> {
+    /// The context of a step. None if the quest or the step does not exist.
     pub fn find(world: &'a World, id: QuestId, step_id: &'a StepId) -> Option<Self> {
         let (quest, quest_spec) = world.quest(id).zip(world.quest_spec(id))?;
         let step = quest.step(step_id)?;
         Some(Self { world, id, quest, quest_spec, step_id, step })
     }
 
-    /// The same, for a quest that has not ended.
+    /// The context of a step of a quest that has not ended. Otherwise a refusal.
     pub fn going(world: &'a World, id: QuestId, step_id: &'a StepId) -> Result<Self, Refusal> {
         super::going(world, id)?;
         Self::find(world, id, step_id).ok_or_else(|| Refusal::UnknownStep { quest: id, step: step_id.clone() })

@@ -93,7 +93,7 @@ pub(crate) fn queue(world: &World, agent: AgentId) -> Option<Event> {
     Some(Event::Step { quest, step: fork.step.clone(), what: StepEvent::ForkQueued { agent } })
 }
 
-/// The same, for all forks of a quest whose runs are meant.
+/// The events that queue those parked forks of a quest for whose runs `is_meant` is true.
 pub(super) fn queue_those(world: &World, quest: &Quest, is_meant: impl Fn(&Run) -> bool) -> Vec<Event> {
     let meant = |agent: &&AgentId| world.run(**agent).is_some_and(&is_meant);
     quest.forks.keys().filter(meant).filter_map(|agent| queue(world, *agent)).collect()

@@ -8,8 +8,8 @@ use crate::roles::{Phase, Role, SignalKind};
 /// The most bytes of each part by another author in a first message, so that the whole message stays within the limit for messages.
 /// `get-quest` shows the rest.
 const MAX_PART_BYTES: usize = 96 << 10;
-/// The same for the request, which may be as long as the longest request. The escaped text is counted, because an escaped character takes
-/// up to five times its length.
+/// The most bytes of the request of the quest in a first message: the limit for requests. The escaped text is counted, because an escaped
+/// character takes up to five times its length.
 const MAX_SECTION_BYTES: usize = MAX_REQUEST_BYTES;
 
 /// The first message of an agent.
@@ -184,12 +184,12 @@ fn overview(quest: &Quest) -> String {
     text
 }
 
-/// Adds a text of another author in a tag.
+/// Adds a text of another author in a tag, with the limit `MAX_SECTION_BYTES`.
 fn section(text: &mut String, name: &str, content: &str) {
     between(text, name, content, MAX_SECTION_BYTES);
 }
 
-/// The same, with the smaller limit.
+/// Adds a text of another author in a tag, with the smaller limit `MAX_PART_BYTES`.
 fn part(text: &mut String, name: &str, content: &str) {
     between(text, name, content, MAX_PART_BYTES);
 }

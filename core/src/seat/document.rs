@@ -316,7 +316,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same for whole machines: what a seat hands out after imports does not depend on their order.
+        /// On whole machines, too, the documents of the seats after several imports do not depend on the order of the imports.
         #[test]
         fn seats_agree(documents in proptest::collection::vec(document(), 1..6), order in proptest::collection::vec(0_usize..6, 0..12)) {
             let documents: Vec<SeatDocument> = documents
@@ -402,8 +402,8 @@ mod tests {
     }
 
     proptest! {
-        /// The same for machines on which agents sit or sat in the seat. Each keeps showing the soul of its own agent, and no seat
-        /// waits for the name of an agent that does not hatch.
+        /// The documents do not depend on the order of the imports on machines where agents sit or sat in the seat, either. Each machine keeps
+        /// showing the soul of its own agent, and no seat waits for the name of an agent that does not hatch.
         #[test]
         fn seats_with_agents_agree(
             befores in (before(), before()),

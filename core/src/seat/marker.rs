@@ -89,8 +89,8 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same for a text that is still being written. A part that may become a marker is held back, so that no shown text has to be removed
-/// later: the result is always a beginning of what is shown in the end.
+/// Like [`shown`], for a text that is still being written. A part that may become a marker is held back, so that no shown text has to be
+/// removed later: the result is always a beginning of the text that is shown in the end.
 pub fn shown_so_far(text: &str) -> Cow<'_, str> {
     match text.contains('[') {
         true => Cow::Owned(look_through(text, Extent::Beginning).shown),
