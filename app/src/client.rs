@@ -372,7 +372,7 @@ async fn start_daemon(project: &Project) -> Result<Client, Report> {
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
         let ready = tokio::time::timeout(START_TIMEOUT, BufReader::new(output).read_line(&mut line)).await;
-        ready.context("the daemon did not get ready in time")?.context("the daemon cannot be heard")?;
+        ready.context("the daemon did not get ready in time")?.context("the output of the daemon cannot be read")?;
     }
     #[derive(serde::Deserialize)]
     struct Ready {

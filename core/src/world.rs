@@ -124,19 +124,19 @@ pub enum Due {
 /// A record that is impossible in this world: the log is damaged, or another program wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Impossible {
-    #[error("event {found} stands where event {expected} should be")]
+    #[error("event {found} is at the position of event {expected}")]
     OutOfOrder { expected: EventId, found: EventId },
     #[error("event {at} refers to event {to}, which comes later")]
     Forward { at: EventId, to: EventId },
-    #[error("event {at} speaks of session {session}, which {why}")]
+    #[error("event {at} names session {session}, which {why}")]
     Session { at: EventId, session: SessionId, why: &'static str },
-    #[error("event {at} speaks of agent {agent}, which {why}")]
+    #[error("event {at} names agent {agent}, which {why}")]
     Agent { at: EventId, agent: AgentId, why: &'static str },
-    #[error("event {at} speaks of quest {quest}, which {why}")]
+    #[error("event {at} names quest {quest}, which {why}")]
     Quest { at: EventId, quest: QuestId, why: &'static str },
-    #[error("event {at} speaks of question {question}, which is not open")]
+    #[error("event {at} names question {question}, which is not open")]
     Question { at: EventId, question: EventId },
-    #[error("event {at} speaks of mail {mail} for {to}, which {why}")]
+    #[error("event {at} names mail {mail} for {to}, which {why}")]
     Mail { at: EventId, to: Address, mail: EventId, why: &'static str },
     #[error("event {at} changes the status, and {why}")]
     Status { at: EventId, why: &'static str },

@@ -131,9 +131,9 @@ struct DemoTally {
 
 /// Waits for Ctrl-C or SIGTERM.
 pub(super) async fn interrupted() -> Result<(), Report> {
-    let mut terminated = signal(SignalKind::terminate()).context("signals cannot be heard")?;
+    let mut terminated = signal(SignalKind::terminate()).context("signals cannot be received")?;
     tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted.context("signals cannot be heard"),
+        interrupted = tokio::signal::ctrl_c() => interrupted.context("signals cannot be received"),
         _ = terminated.recv() => Ok(()),
     }
 }
@@ -279,7 +279,7 @@ async fn start(project: &Project) -> Result<(Child, Client), Report> {
         .context("the daemon cannot be started")?;
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
-        BufReader::new(output).read_line(&mut line).await.context("the daemon cannot be heard")?;
+        BufReader::new(output).read_line(&mut line).await.context("the output of the daemon cannot be read")?;
     }
     let ready: Ready = serde_json::from_str(&line).context("the daemon did not get ready")?;
     Ok((child, Client::new(&ready.url, ready.token)))

@@ -108,7 +108,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 ended
             }
             interrupted = tokio::signal::ctrl_c() => {
-                interrupted.context("signals cannot be heard")?;
+                interrupted.context("signals cannot be received")?;
                 say(format_args!("it works on: `hatchery attach {id}` follows it, `hatchery stop {id}` ends it"));
                 Ok(ExitCode::from(INTERRUPTED))
             }

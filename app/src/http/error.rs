@@ -92,7 +92,7 @@ impl From<SubmitError> for ApiError {
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "command_failed",
                 error,
-                "this is a bug in Hatchery: .hatchery/daemon.log has the cause; everything else goes on",
+                "this is a bug in Hatchery: .hatchery/daemon.log has the cause; the daemon keeps running",
             ),
             SubmitError::Stopped => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,

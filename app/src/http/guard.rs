@@ -79,7 +79,7 @@ impl Guard {
             ApiError::new(
                 StatusCode::FORBIDDEN,
                 "wrong_origin",
-                format!("a page of `{}` may not speak to this daemon", cut(page)),
+                format!("a page of `{}` may not send requests to this daemon", cut(page)),
                 "open the link that `hatchery up` prints",
             )
         };

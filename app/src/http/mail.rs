@@ -233,7 +233,7 @@ pub async fn read(State(api): State<Api>, of: PathParts<String>, body: JsonBody<
 
 /// Wait for the next mail, or for mail of several agents. Each mail goes to exactly one reader.
 #[utoipa::path(post, path = "/api/mail/{address}/wait", operation_id = "wait_for_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Wait,
-    responses((status = 200, description = "What came, or how it stands", body = Waited)))]
+    responses((status = 200, description = "The mail that has arrived, and the states of the agents", body = Waited)))]
 pub async fn wait(
     State(api): State<Api>,
     of: PathParts<String>,

@@ -256,7 +256,7 @@ fn target(
         [] => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "no_such_seat",
-            format!("nobody in a seat is called `{}`", super::guard::cut(name)),
+            format!("no agent in a seat has the name `{}`", super::guard::cut(name)),
             "GET /api/seats lists the seats",
         )),
         _ => {

@@ -143,5 +143,5 @@ async fn turn_away(mut stream: TcpStream, closing: watch::Receiver<bool>) {
         Wire::new(stream, closing).shutdown().await
     };
     let told = tokio::time::timeout(FAREWELL, tell).await;
-    tracing::debug!(?told, "a connection was turned away");
+    tracing::debug!(?told, "a connection was refused");
 }

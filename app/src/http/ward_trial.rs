@@ -150,7 +150,7 @@ pub async fn try_ward(
 
 /// Show the last trial of a quest's ward.
 #[utoipa::path(get, path = "/api/quests/{quest}/try-ward", operation_id = "ward_trial", tag = "quests", params(("quest" = String, Path, description = "An id, a slug, or the beginning of one"), TrialQuery),
-    responses((status = 200, description = "Under way, over, or none", body = TrialView)))]
+    responses((status = 200, description = "The last trial: running, over, or none", body = TrialView)))]
 pub async fn last_trial(
     State(api): State<Api>,
     reference: PathParts<String>,

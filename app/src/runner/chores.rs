@@ -283,7 +283,7 @@ async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, 
             }
             Err(SubmitError::Stopped) => return,
             Err(SubmitError::Refused(refusal)) => {
-                tracing::debug!(%quest, %refusal, "nobody waits for this chore any more");
+                tracing::debug!(%quest, %refusal, "the result of a chore is not needed any more");
                 return;
             }
             Err(error) => {

@@ -16,9 +16,9 @@ pub enum SeatRefusal {
     NothingToWake,
     #[error("seat {0} belongs to the lead and is not summoned")]
     LeadSeat(Position),
-    #[error("nobody sits in seat {0}")]
+    #[error("no agent is in seat {0}")]
     Empty(Position),
-    #[error("seat {0} sleeps, so nobody would read the message")]
+    #[error("seat {0} sleeps, so no agent would read the message")]
     Asleep(Position),
     #[error("the lead runs the process of seat {0}, so Hatchery does not start it")]
     TeamManaged(Position),

@@ -90,7 +90,7 @@ pub async fn watch(
         ended = until_it_waits => ended,
         failed = typed::send_all(context, lines, Addressee::Quest(id)) => failed.map(|()| ExitCode::SUCCESS),
         interrupted = tokio::signal::ctrl_c() => {
-            interrupted.context("signals cannot be heard")?;
+            interrupted.context("signals cannot be received")?;
             say(format_args!("the quest goes on in the background; `hatchery quest watch {id}` follows it again, `hatchery quest pause {id}` stops its agents"));
             Ok(ExitCode::from(INTERRUPTED))
         }

@@ -128,7 +128,7 @@ async fn spawn(mut command: Command) -> Result<(Child, Client), Report> {
     let mut child = command.spawn().context("the daemon cannot be started")?;
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
-        BufReader::new(output).read_line(&mut line).await.context("the daemon cannot be heard")?;
+        BufReader::new(output).read_line(&mut line).await.context("the output of the daemon cannot be read")?;
     }
     let ready: Ready = serde_json::from_str(&line).context("the daemon did not get ready")?;
     Ok((child, Client::new(&ready.url, ready.token)))
