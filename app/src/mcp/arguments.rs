@@ -15,7 +15,7 @@ use std::any::Any;
 
 /// The longest wait of one call. Clients give up on a tool that is silent for too long.
 pub const MAX_TIMEOUT_S: u64 = 600;
-/// Below what clients usually allow a tool.
+/// The default wait. It is shorter than the time that clients usually allow a tool.
 pub const USUAL_TIMEOUT_S: u64 = 30;
 
 macro_rules! named {
@@ -123,7 +123,7 @@ pub struct Kill {
     #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
     pub agent: String,
-    /// Also kill all its descendants. Otherwise its children become children of its parent.
+    /// Also kill all its descendants. Otherwise its children become children of its nearest living ancestor.
     #[serde(default)]
     pub cascade: bool,
     /// The reason. It is recorded.
