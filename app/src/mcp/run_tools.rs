@@ -1,5 +1,5 @@
-//! How the tools of a run ask for something. The call is first written down, durably, and then the daemon is asked to take it
-//! in. If no daemon runs, the tools wait for one: the next daemon takes in what is written.
+//! The calls of the tools of a run. A call is first written durably to the file of calls. Then the daemon is asked to carry it out. If no
+//! daemon runs, the tools wait for one. The next daemon carries out the written calls.
 
 use super::{ToolError, words};
 use crate::blocking::blocking;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for a daemon before the agent is told that none runs.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(60);
-/// Between two looks for a daemon.
+/// The pause between two attempts to find a daemon.
 const DAEMON_PAUSE: Duration = Duration::from_millis(100);
 
 /// The tools of one attempt.
@@ -62,7 +62,7 @@ impl RunTools {
         Client::announced(&self.project, self.token.clone())
     }
 
-    /// Asks for something. Once it is written down it happens exactly once, whichever process is killed meanwhile.
+    /// Makes a call. A call that is in the file is carried out exactly once, whichever process is killed meanwhile.
     pub async fn call(&self, call: Call) -> Result<Value, ToolError> {
         let is_signal = matches!(call, Call::Signal(_));
         let calls = Arc::clone(&self.calls);
@@ -73,7 +73,8 @@ impl RunTools {
         let path = agent_path(&self.of.agent.to_string(), "/calls");
         let body = json!({ "run": self.of.run, "attempt": self.of.attempt, "number": number });
         loop {
-            // Without looking first whether the daemon answers: the call says so, and an agent waits for each round trip.
+            // The health of the daemon is not checked first, because the call itself shows whether the daemon answers, and the agent waits for
+            // each round trip.
             let asked = match self.announced() {
                 Some(client) => client.ask(&path, &body).await,
                 None => Err(Failure::Away(no_daemon())),
