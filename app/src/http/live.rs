@@ -19,8 +19,8 @@ const PIECE_PAUSE: Duration = Duration::from_millis(50);
 const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
-/// Follow what an agent is writing, as server-sent events. Texts and thoughts that are whole are in the log; only harnesses that
-/// tell what they write have anything here.
+/// Follow what an agent is writing, as server-sent events. Complete texts and thoughts are in the log.
+/// Harnesses that report only complete texts send nothing here.
 #[utoipa::path(get, path = "/api/agents/{agent}/live", operation_id = "follow_live_text", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "Frames with `data:`, each a LivePiece as JSON: first what has been written so far, then what is added. Comment lines are heartbeats.", content_type = "text/event-stream", body = crate::live_text::LivePiece)))]
 pub async fn of_agent(State(api): State<Api>, reference: Path<String>) -> Result<Response, ApiError> {
