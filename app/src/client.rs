@@ -34,8 +34,8 @@ use tokio::net::TcpStream;
 
 /// How long a daemon may take to be ready. To read a long log without a snapshot takes long.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the holder of the lock may take to write its address into the lock's file, which it does immediately, and to answer at that
-/// address.
+/// How long the holder of the lock may take to write its note into the lock's file, which it does immediately, and to answer at the
+/// address in that note.
 const NAMELESS_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often to look for a daemon that another process is starting.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -150,7 +150,7 @@ impl Client {
                     None => return Ok(None),
                 }
             }
-            // A daemon takes the lock first and writes `daemon.json` last. In between, it is starting.
+            // A daemon takes the lock first and writes its address into the lock's file last. In between, it is starting.
             if let (Some(daemon), Some(token)) = (project.daemon(), project.existing_token()?) {
                 let client = Self::new(&daemon.url, token);
                 match tokio::time::timeout(HUNG_AFTER, client.get::<HealthAnswer>("/api/health")).await {
@@ -175,7 +175,7 @@ impl Client {
                         return Ok(Some(client));
                     }
                     Ok(Err(_)) => {}
-                    // `daemon.json` exists, so the daemon is not starting: it hangs.
+                    // The daemon has written its address, so it is not starting: it hangs.
                     Err(_) => {
                         hangs = true;
                         notices::hung(&daemon, HUNG_AFTER);
@@ -219,7 +219,8 @@ impl Client {
         }
     }
 
-    /// A client of the daemon that `daemon.json` names, with another token than the project's. Does not check whether the daemon answers.
+    /// A client of the daemon that holds the project's lock, with another token than the project's. None if the daemon has not written its
+    /// address into the lock's file. Does not check whether the daemon answers.
     pub fn announced(project: &Project, token: String) -> Option<Self> {
         project.daemon().map(|daemon| Self::new(&daemon.url, token))
     }

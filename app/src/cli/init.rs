@@ -122,7 +122,7 @@ fn undo(context: &Context, changes: &[Change], record: &InitRecord) -> Result<()
     let unknown = [".fctry".to_owned()];
     let folders = if record.files.is_empty() { unknown.as_slice() } else { &record.folders };
     for folder in folders {
-        // Only an empty folder is removed: Hatchery did not put other files there.
+        // Only an empty folder is removed: files in it are not from `hatchery init`.
         std::fs::remove_dir(root.join(folder)).unwrap_or_default();
     }
     InitRecord::forget(&context.project);

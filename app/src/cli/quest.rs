@@ -339,7 +339,7 @@ fn of_plan(failure: Failure, plan: Option<&Path>) -> Report {
     }
 }
 
-/// Resumes a paused quest if the trial of its ward succeeds or the user agrees. Returns whether the quest was resumed.
+/// Resumes a paused quest, unless its ward is tried and is broken, or is red and the user declines. Returns whether the quest was resumed.
 async fn resume(context: &Context, client: &Client, document: &mut QuestDocument) -> Result<bool, Report> {
     if !trial::may_begin(context, client, document).await? {
         return Ok(false);

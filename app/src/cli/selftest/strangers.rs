@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// How long to wait for an answer. The daemon gives no answer to an incomplete request.
+/// How long to wait for an answer. If a request is incomplete, the daemon waits for the rest of it.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How many bytes of an answer are read. The status is at the beginning.
 const READ_BYTES: usize = 64;

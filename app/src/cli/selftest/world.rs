@@ -51,7 +51,7 @@ impl Chance {
     }
 }
 
-/// The daemon of the selftest. A restarted daemon announces its new address through a channel.
+/// The daemon of the selftest. The address of each restarted daemon is sent through a channel.
 pub struct TestDaemon {
     project: Project,
     child: Child,
