@@ -71,7 +71,7 @@ pub enum Meter {
 }
 
 impl Meter {
-    /// The meter of a new session that is a copy of a session with this meter. `None` if that meter is not known.
+    /// The meter of a new session that is a copy of a session with the meter `parent`. `parent` is `None` if that meter is not known.
     pub fn of_copy(parent: Option<Self>) -> Self {
         match parent {
             Some(Self::PerSession(totals)) => Self::Copied(totals),
