@@ -19,7 +19,7 @@ pub struct Amount {
     pub nanodollars: u64,
 }
 
-/// What was used: by a turn, a run, an agent or a day.
+/// The usage of a turn, a run, an agent or a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageAmount {

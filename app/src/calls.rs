@@ -1,6 +1,5 @@
-//! Calls: tool calls with which agents change something. A call is written into the run folder before anything else happens, so that
-//! it counts even if the daemon, the tools or the agent are killed right after. The daemon takes each call in exactly once: it
-//! submits the call to the engine, by its number. It can repeat the answer.
+//! Tool calls of agents. A call is written into the run folder before anything else happens, so it counts even if the daemon, the tools or
+//! the agent are killed right after. The daemon takes each call exactly once, by its number, and can repeat its answer.
 
 use crate::blocking::blocking;
 use crate::engine::{Handle, HistoryError, SubmitError};
@@ -24,7 +23,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::sync::{Mutex, PoisonError};
 
-/// A call, as it is written into `calls.jsonl`. The tools choose the ids of new things, so that a repeated call means the same thing.
+/// A tool call that changes something. The tools choose the ids of new things, so that a repeated call means the same thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
@@ -70,19 +69,19 @@ pub enum CallError {
     Forgotten(u64),
 }
 
-/// The answer to a call: the events that it led to, or the refusal.
+/// The answer to a call.
 #[derive(Clone, Debug)]
 pub enum CallAnswer {
     Done(Vec<Record>),
     Refused(Refused),
 }
 
-/// Appends calls to the file of a run. Remembers how far it has read the file, so that a call costs the same however many
-/// came before it.
+/// Appends calls to the file of a run. Remembers how far it has counted the lines of the file, so that a call costs the same, no matter how
+/// many calls came before it.
 #[derive(Debug)]
 pub struct CallWriter {
     folder: RunFolder,
-    /// How many bytes of the file were counted, and the lines in them.
+    /// How many bytes of the file were counted. `lines` is the number of lines in them.
     counted: u64,
     lines: u64,
 }
@@ -92,14 +91,14 @@ impl CallWriter {
         Self { folder, counted: 0, lines: 0 }
     }
 
-    /// Appends a call, durably, and returns its number.
+    /// Writes a call, durably, and returns its number.
     pub fn write(&mut self, call: &Call) -> io::Result<u64> {
         let mut file = no_links::append(&self.folder.calls())?;
-        // Several tool servers may write for one agent at once: its subagents have servers of their own.
+        // Several tool servers may write for one agent at the same time: its subagents have servers of their own.
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
         let ends_with_newline = self.count_new_lines(&mut file)?;
         let mut line = Vec::new();
-        // A crash cut off the last line. This ends that line, which counts as a call that cannot be parsed.
+        // If a crash has cut off the last line, that line becomes a call of its own that cannot be parsed.
         if !ends_with_newline {
             line.push(b'\n');
         }
@@ -114,7 +113,7 @@ impl CallWriter {
 
     /// Counts the lines that were written since the last time. True if the file ends with a complete line.
     fn count_new_lines(&mut self, file: &mut File) -> io::Result<bool> {
-        // The byte before the new ones tells whether the file ended with a complete line.
+        // The byte before the new ones shows whether the file ended with a complete line.
         let from = self.counted.saturating_sub(1);
         let known = self.counted - from;
         file.seek(SeekFrom::Start(from))?;
@@ -127,14 +126,14 @@ impl CallWriter {
     }
 }
 
-/// Takes calls in. The supervisors and the HTTP side share it, so that a file is not read from its beginning for each call.
+/// Takes calls into the log. The supervisors and the HTTP side share it, so that each file is read only once.
 #[derive(Debug)]
 pub struct Calls {
     handle: Handle,
     positions: Mutex<HashMap<AttemptId, CallPosition>>,
 }
 
-/// How far the file of an attempt was taken in. This only saves work: the core refuses a call that was taken in before.
+/// How far the file of an attempt was read. This only saves work: a call is refused when it is taken a second time.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallPosition {
     bytes: u64,
@@ -146,7 +145,7 @@ impl Calls {
         Self { handle, positions: Mutex::default() }
     }
 
-    /// Takes in all written calls that were not taken in yet. Returns the position after the last of them, in bytes.
+    /// Takes all calls of the file that were not taken yet. Returns how many bytes of the file were read.
     pub async fn take_all(&self, folder: &RunFolder, of: AttemptId) -> Result<u64, CallError> {
         let mut position = self.position(of);
         loop {
@@ -168,7 +167,7 @@ impl Calls {
         }
     }
 
-    /// The answer to a call. If the call was not taken in yet, takes in all written calls first.
+    /// The answer to a call. Takes the call first, if this has not happened yet.
     pub async fn answer(&self, folder: &RunFolder, of: AttemptId, number: u64) -> Result<CallAnswer, CallError> {
         let handle = &self.handle;
         let taken = |world: &World| calls_taken(world, of) >= Some(number);
@@ -191,7 +190,7 @@ impl Calls {
         }
     }
 
-    /// Drops the position of an attempt that is over.
+    /// Must be called when an attempt has ended.
     pub fn forget(&self, of: AttemptId) {
         self.positions.lock().unwrap_or_else(PoisonError::into_inner).remove(&of);
     }
@@ -210,7 +209,7 @@ impl Calls {
             }),
         };
         match self.handle.submit(Command::TakeCall { of, number, ask }).await {
-            // The supervisor and the tools' request may take in the same call at once.
+            // The supervisor and the request of the tools may take the call at the same time.
             Ok(_) | Err(SubmitError::Refused(Refusal::CallTaken { .. })) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -220,7 +219,7 @@ impl Calls {
         self.positions.lock().unwrap_or_else(PoisonError::into_inner).get(&of).copied().unwrap_or_default()
     }
 
-    /// Only for an attempt that is not over, so that there are no more positions than open runs.
+    /// Only for an attempt that has not ended, so that there are no more positions than open runs.
     fn set_position(&self, of: AttemptId, position: CallPosition) {
         let world = self.handle.view();
         if world.run(of.agent).is_some_and(|run| run.is_open() && run.attempt_id(of.agent) == of) {
@@ -229,7 +228,7 @@ impl Calls {
     }
 }
 
-/// How many calls of an attempt were taken in. None if this is not the current attempt of the run.
+/// How many calls of an attempt were taken. None if the run is not at this attempt.
 fn calls_taken(world: &World, of: AttemptId) -> Option<u64> {
     world.run(of.agent).filter(|run| run.attempt_id(of.agent) == of).map(|run| run.attempt.calls)
 }
@@ -243,11 +242,11 @@ async fn records(handle: &Handle, from: EventId, count: u64) -> Result<Vec<Recor
     Ok(page.records().to_vec())
 }
 
-/// The command that a call stands for. It is always the calling agent that acts.
+/// The command of a call. An agent acts only for itself.
 fn command(world: &World, me: AgentId, call: Call) -> Result<Command, Refusal> {
     Ok(match call {
         Call::Fork { child, prompt, name, at } => {
-            // A child with a task is run in the same way as its parent. It owes no signal: that is for the agent of the step.
+            // A child with a task has the same spec as its parent. It owes no signal, because only the agent of the step sends one.
             let run = world.run(me).filter(|_| prompt.is_some());
             let for_step = run.is_some() && world.works_for_quest(me);
             let run = run.map(|run| Box::new(RunSpec { signals: false, ..(*run.spec).clone() }));

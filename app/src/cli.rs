@@ -1,4 +1,4 @@
-//! The command line. One file a subcommand: its help text, its arguments and what it does sit together.
+//! The command line. Each subcommand has one file with its help text, its arguments and its function.
 
 mod adopt;
 mod agent_sim;
@@ -100,7 +100,7 @@ struct Cli {
 
     /// Use the project that this folder belongs to [default: the current folder]
     #[arg(long, global = true, value_name = "FOLDER", env = "HATCHERY_PROJECT", hide_env_values = true)]
-    // An empty value is not refused by the parser, which would name a flag that was not given.
+    // The parser accepts an empty value. Its refusal would name `--project`, also if the value comes from HATCHERY_PROJECT.
     #[arg(help_heading = EVERYWHERE, value_parser = clap::builder::OsStringValueParser::new())]
     project: Option<OsString>,
 
@@ -183,7 +183,7 @@ enum CliCommand {
 }
 
 impl CliCommand {
-    /// Commands that read nothing of a project, or report what is wrong with it.
+    /// Commands that read nothing of a project, or that report what is wrong with the project.
     fn is_for_any_project(&self) -> bool {
         matches!(
             self,
@@ -203,7 +203,7 @@ impl CliCommand {
         matches!(self, Self::State(_) | Self::Inbox(_) | Self::Build(_))
     }
 
-    /// Commands whose standard error is read by a person, and not drawn over or parsed.
+    /// Commands whose standard error a person reads: no screen is drawn over it, and no program parses it.
     fn speaks_to_a_person(&self) -> bool {
         !matches!(self, Self::Tui(_) | Self::Mcp(_) | Self::Launch(_) | Self::AgentSim(_) | Self::Statusline(_))
     }
@@ -214,23 +214,23 @@ pub fn command() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
 }
 
-/// Where a command works, and how it speaks.
+/// The project in which a command works, and whether the command prints JSON.
 #[derive(Clone, Debug)]
 struct Context {
     project: Project,
     json: bool,
 }
 
-/// Runs the program. Data goes to standard output, words to standard error.
+/// Runs the program. Data goes to standard output, texts for people go to standard error.
 pub fn main() -> ExitCode {
-    // It runs at every prompt. Building the command line's parser takes longer than all that it does.
+    // `hatchery statusline` runs at every prompt. To build the parser of the command line takes longer than the whole command.
     if std::env::args_os().skip(1).eq(["statusline"]) {
         return statusline::run();
     }
     if let Err(error) = file_limit::outlive() {
         say(format_args!("a limit on the size of files would end this program: {error}"));
     }
-    // Alone in a terminal it shows the terminal's screen; without one, the help.
+    // In a terminal, `hatchery` without arguments shows the full screen. Without a terminal it shows the help.
     let alone = std::env::args_os().len() == 1 && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let parsed = match alone {
         true => Cli::try_parse_from(["hatchery", "tui"]),
@@ -246,7 +246,7 @@ pub fn main() -> ExitCode {
         }
         Err(error) => error.exit(),
     };
-    // The daemon writes its last words into a log that people read.
+    // The daemon writes its last error into a log that people read, so `hatchery up --json` prints an error as text.
     let json = cli.json && !matches!(cli.command, CliCommand::Up(_));
     match run(cli) {
         Ok(code) => code,
@@ -261,7 +261,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// As the API answers, with the exit code.
+/// Prints an error as JSON, in the form of the API, together with the exit code.
 fn tell_as_json(report: &Report) -> ExitCode {
     let code = report.code as u8;
     say(serde_json::json!({
@@ -270,7 +270,7 @@ fn tell_as_json(report: &Report) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// A command line that clap does not understand. Its own text is for people: the first paragraph says what is wrong.
+/// The error for a command line that clap does not understand. The first paragraph of clap's text says what is wrong; the rest is help.
 fn misread(error: &clap::Error) -> Report {
     let text = error.render().to_string();
     let first = text.lines().take_while(|line| !line.trim().is_empty());
@@ -280,7 +280,7 @@ fn misread(error: &clap::Error) -> Report {
 
 fn run(cli: Cli) -> Result<ExitCode, Report> {
     let start = match cli.project {
-        // A variable without a value is as good as none; a flag without one is a slip.
+        // An empty variable counts as unset. An empty flag is a mistake of the user.
         Some(folder)
             if folder.is_empty() && std::env::var_os("HATCHERY_PROJECT").is_none_or(|value| !value.is_empty()) =>
         {
@@ -371,13 +371,13 @@ impl Context {
     }
 }
 
-/// A small runtime for a command that asks the daemon.
+/// Runs the task of a command that asks the daemon, on a runtime with one thread.
 fn asking<T>(task: impl Future<Output = Result<T, Report>>) -> Result<T, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("no runtime")?.block_on(task)
 }
 
-/// Asks the daemon for a change and says what came of it, in a sentence. With --json it is the events.
+/// Asks the daemon for a change, and prints a sentence about the result. With --json, prints the answer with its events.
 fn accepted(
     context: &Context,
     path: &str,
@@ -389,7 +389,7 @@ fn accepted(
     show_accepted(context, &accepted, words)
 }
 
-/// An agent was not found under the number of a seat: says how a seat is named.
+/// If no agent has the name `agent`, and `agent` is the number of a seat, the hint says how to name the seat.
 fn or_seat(report: Report, agent: &str, command: impl FnOnce(Position) -> String) -> Report {
     let seat = agent.parse().ok().and_then(Position::new).filter(|_| report.name == "nobody_called");
     match seat {
@@ -398,7 +398,7 @@ fn or_seat(report: Report, agent: &str, command: impl FnOnce(Position) -> String
     }
 }
 
-/// The same for a request that is repeated when the connection breaks, and is carried out once.
+/// Like `accepted`. The request is repeated if the connection breaks, and is carried out once.
 fn accepted_once(
     context: &Context,
     path: &str,
@@ -441,7 +441,7 @@ impl AcceptedAnswer<'_> {
     }
 }
 
-/// Words for people and for logs go to standard error.
+/// Starts the log of this process. Log lines at `level` and above go to `writer`.
 fn start_logging(level: &str, writer: BoxMakeWriter) -> Result<(), Report> {
     let filter = tracing_subscriber::EnvFilter::try_new(level).map_err(|_| {
         Report::new(Code::Usage, "`log` is not a filter").hint("use error, warn, info, debug, trace, or off")
@@ -449,30 +449,30 @@ fn start_logging(level: &str, writer: BoxMakeWriter) -> Result<(), Report> {
     let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let logging =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(ansi).with_target(false);
-    // A line that cannot be written is lost. To say so on standard error would panic where that is closed.
+    // A line that cannot be written is lost. A message about the loss would cause a panic if standard error is closed.
     logging.log_internal_errors(false).init();
     Ok(())
 }
 
-/// One JSON document on standard output.
+/// Prints one JSON document to standard output.
 fn print_json(value: &impl serde::Serialize) -> Result<(), Report> {
     let text = serde_json::to_string_pretty(value).context("the answer cannot be written")?;
     print_json_text(&text)
 }
 
-/// JSON that is text already, on a line of its own.
+/// Prints JSON that is already text, followed by the end of the line.
 fn print_json_text(text: &str) -> Result<(), Report> {
     use std::io::Write as _;
     written(writeln!(anstream::stdout(), "{}", terminal::shown_json(text)))
 }
 
-/// One line of data. A reader that has gone away (`| head`) is no error worth words.
+/// Prints one line of data. If the reader has closed the pipe (`| head`), the program ends without an error.
 fn print_line(line: &str) -> Result<(), Report> {
     use std::io::Write as _;
     written(writeln!(anstream::stdout(), "{}", terminal::shown(line)))
 }
 
-/// What became of something written to standard output.
+/// Handles the result of a write to standard output. If the reader has closed the pipe, the program ends.
 fn written(result: std::io::Result<()>) -> Result<(), Report> {
     match result {
         Ok(()) => Ok(()),
@@ -481,23 +481,23 @@ fn written(result: std::io::Result<()>) -> Result<(), Report> {
     }
 }
 
-/// Words for a person who asked, where there is no data. A closed output is not an error: `eprintln!` would panic.
+/// Prints a text for people to standard error. A closed standard error is not an error here; `eprintln!` would panic.
 fn say(words: impl std::fmt::Display) {
     use std::io::Write as _;
     writeln!(anstream::stderr(), "{}", terminal::shown(&words.to_string())).unwrap_or_default();
 }
 
-/// The text of a file that was named on the command line.
+/// Reads a file that was named on the command line.
 fn read_given(file: &std::path::Path) -> Result<String, Report> {
     std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))
 }
 
-/// The error about a file that a command line names and that cannot be read: a mistake in the command line.
+/// The error for a file that cannot be read. In every command, this is a mistake in the command line.
 fn unreadable(file: &std::path::Path, error: &std::io::Error) -> Report {
     Report::new(Code::Usage, format_args!("{} cannot be read: {error}", file.display()))
 }
 
-/// A text that is given, or comes from standard input when `-` is.
+/// A text from the command line; for `-`, the text from standard input.
 fn text_or_stdin(given: &str) -> Result<String, Report> {
     use std::io::Read as _;
     let mut text = String::new();
@@ -508,7 +508,7 @@ fn text_or_stdin(given: &str) -> Result<String, Report> {
     Ok(text)
 }
 
-/// What is to be said to an agent, given or from standard input. Nothing but blanks is a slip, and would cost a turn.
+/// A message to an agent, from the command line or from standard input. A message of blanks is refused, because it would cost a turn.
 fn words_or_stdin(given: &str) -> Result<String, Report> {
     let words = text_or_stdin(given)?;
     match words.trim().is_empty() {
@@ -519,8 +519,7 @@ fn words_or_stdin(given: &str) -> Result<String, Report> {
     }
 }
 
-/// Who is meant by an argument. An id may begin with a dash, and is an id all the same; anything shorter that does is
-/// an option that was mistyped.
+/// An argument that names an agent. A whole id may begin with a dash. Any other text that begins with a dash is a mistyped option.
 fn reference(text: &str) -> Result<String, String> {
     match text.starts_with('-') && text.parse::<hatchery_core::AgentId>().is_err() {
         true => Err("there is no such option; an id that begins with a dash must be written whole".into()),
@@ -528,7 +527,7 @@ fn reference(text: &str) -> Result<String, String> {
     }
 }
 
-/// A word as a shell takes it, for commands in hints.
+/// A word in quotes if a shell needs them, for commands in hints.
 fn quoted(word: &str) -> std::borrow::Cow<'_, str> {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:@".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -537,13 +536,13 @@ fn quoted(word: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// The number of a question or a mail. What the parser says of a word is no help.
+/// Reads the number of a question or a mail. The error says where the numbers are shown, which the parser's own error does not.
 fn number(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| "it must be a number; `hatchery ask list` and `hatchery mail check` show the numbers".to_owned())
 }
 
-/// An id that the caller chose for a request.
+/// Checks an id that the caller has chosen for a request.
 fn caller_id(text: &str) -> Result<String, String> {
     crate::http::CallerId::try_from(text.to_owned()).map(|_| text.to_owned())
 }

@@ -1,5 +1,5 @@
-//! The client of the daemon, for the CLI and the tools. It finds the daemon by the lock that the daemon holds, starts a daemon in the
-//! background if none runs, and sends the project's token.
+//! The HTTP client of the commands. It finds the daemon by the lock that the daemon holds, starts a daemon in the background if none runs,
+//! and sends the project's token.
 
 pub mod ending;
 pub mod notices;
@@ -32,10 +32,10 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpStream;
 
-/// How long a daemon may take to be ready. Folding a long log without a snapshot takes its time.
+/// How long a daemon may take to be ready. To read a long log without a snapshot takes long.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the holder of the lock may take to write its name into the lock's file, which it does at once, and to answer where it
-/// says that it listens.
+/// How long the holder of the lock may take to write its note into the lock's file, which it does immediately, and to answer at the
+/// address in that note.
 const NAMELESS_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often to look for a daemon that another process is starting.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -44,22 +44,22 @@ const HUNG_AFTER: Duration = Duration::from_secs(2);
 /// How long a single request may take before the user is told. An answer that takes longer is rare, and 3 seconds are too long for silence.
 const LATE_AFTER: Duration = Duration::from_millis(2_500);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Above the daemon's own time limit, so that its answer arrives.
+/// Longer than the daemon's own time limit for a request, so that the daemon's answer arrives.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// What is wrong with a command line, where only the daemon can find out.
+/// The codes of refusals that mean a mistake in the command line that only the daemon can find.
 const MISTYPED: [&str; 4] = ["bad_amount", "no_such_harness", "plan_given", "unusable"];
 
-/// Why there is no answer, or not the one that was asked for.
+/// Why a request has failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The daemon refused the request.
+    /// The daemon has answered with an error.
     Refused { status: StatusCode, code: Code, detail: ErrorDetail },
-    /// The daemon did not answer. It is not known whether it has carried out the request.
+    /// The daemon did not answer. It is not known whether the request was carried out.
     Away(Report),
-    /// The daemon could not be reached, so it has done nothing.
+    /// The daemon could not be reached, so the request was not carried out.
     Unasked(Report),
-    /// The request could not be made, or the answer cannot be read.
+    /// The request was not sent, or the answer cannot be understood.
     Broken(Report),
 }
 
@@ -80,13 +80,13 @@ impl From<Report> for Failure {
     }
 }
 
-/// The daemon of a project as one look shows it.
+/// The state of a project's daemon, as one request shows it.
 #[derive(Debug)]
 pub enum Sight {
     Away,
     Starting,
     Answers(DaemonFile),
-    /// It holds the lock and does not answer: it hangs, or its address is wrong.
+    /// The daemon holds the lock and does not answer: it hangs, or its address is wrong.
     Silent(DaemonFile),
 }
 
@@ -101,12 +101,12 @@ impl Client {
         Self { authority: url.trim_start_matches("http://").trim_end_matches('/').to_owned(), token }
     }
 
-    /// The address, as a request names it.
+    /// The host and port of the daemon.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// The project's daemon, started in the background when none runs.
+    /// The project's daemon. Starts a daemon in the background if none runs.
     pub async fn reach(project: &Project) -> Result<Self, Report> {
         match Self::running(project).await? {
             Some(client) => Ok(client),
@@ -114,7 +114,8 @@ impl Client {
         }
     }
 
-    /// The daemon of a project that exists. For commands that must not create a project: they read, or name something that exists.
+    /// The daemon of a project that exists; starts one if none runs. For commands that must not create a project, because they read something
+    /// or name something that must exist.
     pub async fn visit(project: &Project) -> Result<Self, Report> {
         match project.exists() {
             true => Self::reach(project).await,
@@ -122,7 +123,7 @@ impl Client {
         }
     }
 
-    /// What to say where a project is missing.
+    /// The error for a missing project.
     pub fn no_project(project: &Project) -> Report {
         Report::failed(format_args!("there is no Hatchery project at {}", project.root().display()))
             .hint("`hatchery run \"…\"` starts an agent here, `hatchery demo` shows what Hatchery does")
@@ -140,7 +141,7 @@ impl Client {
         loop {
             if !project.is_served() {
                 match project.folder_lost() {
-                    // A daemon that starts or ends has one of its two locks for a moment.
+                    // For a moment, a daemon that starts or ends holds only one of its two locks.
                     Some(_) if started.elapsed() < NAMELESS_TIMEOUT => {
                         tokio::time::sleep(LOOK_AGAIN).await;
                         continue;
@@ -149,7 +150,7 @@ impl Client {
                     None => return Ok(None),
                 }
             }
-            // The lock comes first and the announcement last: in between a daemon is starting.
+            // A daemon takes the lock first and writes its address into the lock's file last. In between, it is starting.
             if let (Some(daemon), Some(token)) = (project.daemon(), project.existing_token()?) {
                 let client = Self::new(&daemon.url, token);
                 match tokio::time::timeout(HUNG_AFTER, client.get::<HealthAnswer>("/api/health")).await {
@@ -162,7 +163,7 @@ impl Client {
                         ended.context("the daemon was not replaced")??;
                         return Ok(None);
                     }
-                    // `/api/health` needs no token, but the daemon would refuse every other request.
+                    // The health needs no token. The daemon would refuse all other requests with this token.
                     Ok(Ok(_)) if project.has_foreign_token() => {
                         let token = project.token_file();
                         let message =
@@ -174,7 +175,7 @@ impl Client {
                         return Ok(Some(client));
                     }
                     Ok(Err(_)) => {}
-                    // It was ready, so it is not about to start.
+                    // The daemon has written its address, so it is not starting: it hangs.
                     Err(_) => {
                         hangs = true;
                         notices::hung(&daemon, HUNG_AFTER);
@@ -204,7 +205,7 @@ impl Client {
         }
     }
 
-    /// What can be said about the project's daemon at once. Waits for none that starts or hangs.
+    /// The state of the project's daemon now. Does not wait for a daemon that starts or hangs.
     pub async fn look(project: &Project) -> Sight {
         let Some(daemon) = project.daemon().filter(|_| project.is_served()) else {
             return if project.is_served() { Sight::Starting } else { Sight::Away };
@@ -218,7 +219,8 @@ impl Client {
         }
     }
 
-    /// The project's daemon if one answers now, asked with another token than the project's.
+    /// A client of the daemon that holds the project's lock, with another token than the project's. None if the daemon has not written its
+    /// address into the lock's file. Does not check whether the daemon answers.
     pub fn announced(project: &Project, token: String) -> Option<Self> {
         project.daemon().map(|daemon| Self::new(&daemon.url, token))
     }
@@ -232,20 +234,20 @@ impl Client {
         Ok(self.ask(path, body).await?)
     }
 
-    /// The same, for those who do something about a failure.
+    /// Like `post`, for callers that distinguish failures.
     pub async fn ask<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
         let body = serde_json::to_vec(body).context("the request cannot be written")?;
         let response = self.send(Method::POST, path, body.into()).await?;
         read(response).await
     }
 
-    /// Sends a text as it is.
+    /// Sends a text unchanged.
     pub async fn post_text<T: DeserializeOwned>(&self, path: &str, text: String) -> Result<T, Report> {
         let response = self.send(Method::POST, path, text.into()).await?;
         Ok(read(response).await?)
     }
 
-    /// A body that arrives bit by bit, as long as it lasts.
+    /// The body of an answer that arrives in parts, for example an event stream.
     pub async fn stream(&self, path: &str) -> Result<Incoming, Report> {
         let response = self.send(Method::GET, path, Bytes::new()).await?;
         match response.status().is_success() {
@@ -266,7 +268,7 @@ impl Client {
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| away(error.to_string()))?;
-        // Ends with the last body that is read from it.
+        // This task ends when the last body has been read.
         tokio::spawn(connection);
         let request = Request::builder()
             .method(method)
@@ -279,7 +281,7 @@ impl Client {
         let slow = ["/api/fsck", "/api/history/import", "/api/adopt"].iter().any(|slow| path.starts_with(slow));
         let slow = slow || path.ends_with("/try-ward");
         let limit = if slow { Duration::MAX } else { ANSWER_TIMEOUT };
-        // A caller that asks to wait is not told that it takes long.
+        // A request that is meant to wait causes no notice that it takes long.
         let waits = slow || path.ends_with("/wait") || path.contains("wait=");
         let tell = || match waits {
             true => {}
@@ -290,7 +292,7 @@ impl Client {
     }
 }
 
-/// Waits for an answer, and tells if it takes longer than this.
+/// Waits for an answer. If that takes longer than `after`, calls `tell`.
 async fn or_tell<T>(answer: impl Future<Output = T>, after: Duration, tell: impl FnOnce()) -> T {
     let mut answer = pin!(answer);
     match tokio::time::timeout(after, &mut answer).await {
@@ -305,7 +307,7 @@ async fn or_tell<T>(answer: impl Future<Output = T>, after: Duration, tell: impl
 const REPLACED_FILE: &str =
     "a file was changed by another program; `hatchery down` stops the daemon, and the next command starts it";
 
-/// Why a daemon that says that it is ready cannot be reached. None while it starts or ends.
+/// Why a daemon that holds the lock cannot be reached. None while the daemon starts or ends.
 fn wrong_note(project: &Project) -> Option<String> {
     let Some(note) = project.lock_note() else {
         return Some("the lock's file does not say where it listens".into());
@@ -317,8 +319,8 @@ fn wrong_note(project: &Project) -> Option<String> {
     }
 }
 
-/// Whether the user wants newer commands to replace an older daemon. A newer daemon stays: two versions would replace each other in
-/// turn otherwise.
+/// Whether the user wants newer commands to replace an older daemon. A newer daemon stays, because otherwise two versions would replace
+/// each other again and again.
 fn is_to_be_replaced(project: &Project, daemon: &DaemonFile) -> bool {
     let may_start = |config: &Config| project.foreign().is_none() && trust::check(project, &config.file).is_ok();
     version::is_newer_than(&daemon.version)
@@ -349,9 +351,9 @@ async fn refused(response: Response<Incoming>) -> Failure {
     }
 }
 
-/// Starts `hatchery up` in a session of its own and waits for the line that says it is ready.
+/// Starts `hatchery up` in a process group of its own, and waits for the line that says that the daemon is ready.
 async fn start_daemon(project: &Project) -> Result<Client, Report> {
-    // A wrong setting is better told by us than found in the log of a daemon that did not start.
+    // The settings are checked here, so that the user sees an error now and need not read the log of a daemon that did not start.
     let config = Config::resolve(project, &Flags::default())?;
     project.prepare()?;
     trust::check(project, &config.file)?;
@@ -372,7 +374,7 @@ async fn start_daemon(project: &Project) -> Result<Client, Report> {
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
         let ready = tokio::time::timeout(START_TIMEOUT, BufReader::new(output).read_line(&mut line)).await;
-        ready.context("the daemon did not get ready in time")?.context("the daemon cannot be heard")?;
+        ready.context("the daemon did not get ready in time")?.context("the output of the daemon cannot be read")?;
     }
     #[derive(serde::Deserialize)]
     struct Ready {
@@ -381,7 +383,7 @@ async fn start_daemon(project: &Project) -> Result<Client, Report> {
     }
     match serde_json::from_str::<Ready>(&line) {
         Ok(Ready { url, token }) => Ok(Client::new(&url, token)),
-        // Another process was faster: its daemon is as good.
+        // Another process has started a daemon first. That daemon is used.
         Err(_) => match Client::running(project).await? {
             Some(client) => Ok(client),
             None => {
@@ -393,7 +395,7 @@ async fn start_daemon(project: &Project) -> Result<Client, Report> {
     }
 }
 
-/// The last lines that were written to the log after this many bytes, or to one that was begun meanwhile.
+/// The last lines of the log after its first `before` bytes. If the log is shorter, because it was begun again, its last lines.
 fn said_since(log: &Path, before: u64) -> String {
     const SHOWN_LINES: usize = 4;
     let said = std::fs::read(log).unwrap_or_default();
@@ -406,7 +408,7 @@ fn said_since(log: &Path, before: u64) -> String {
 mod tests {
     use super::*;
 
-    /// A daemon may say that it is alive and hang all the same, for example at its disk.
+    /// A daemon can answer that it is alive and still hang, for example because of its disk.
     #[tokio::test]
     async fn a_late_answer_is_told_while_it_is_waited_for() {
         let prompt = or_tell(async { "prompt" }, LATE_AFTER, || panic!("it was not late"));

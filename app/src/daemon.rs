@@ -58,7 +58,7 @@ pub struct EndSignals {
 
 impl EndSignals {
     pub fn listen() -> Result<Self, Report> {
-        let hear = |kind| signal(kind).context("signals cannot be heard");
+        let hear = |kind| signal(kind).context("signals cannot be received");
         Ok(Self { interrupt: hear(SignalKind::interrupt())?, terminate: hear(SignalKind::terminate())? })
     }
 
@@ -237,8 +237,8 @@ fn refuse_loss(head: &LogHead, store: &dyn Store, accept_loss: bool) -> Result<(
             head.forget().context("what is remembered of the log cannot be written")
         }
         Some(loss) => Err(Report::new(Code::Unreachable, loss).hint(
-            "put the missing files back, or import an export; `hatchery up --accept-loss` goes on with what is there, and gives \
-             the lost ids out again",
+            "put the missing files back, or import an export; `hatchery up --accept-loss` continues with the events that are left, \
+             and uses the lost ids again",
         )),
     }
 }
@@ -255,7 +255,7 @@ fn refuse_newer_runs(project: &Project) -> Result<(), Report> {
                 run_folder::FORMAT
             );
             Err(Report::new(Code::Unreachable, message)
-                .hint("start the newer Hatchery, which takes it over; this one has changed nothing"))
+                .hint("start the newer Hatchery, which continues the run; this version has changed nothing"))
         }
     }
 }

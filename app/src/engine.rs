@@ -1,4 +1,4 @@
-//! The engine: one committer owns the world. It decides commands, appends their events to the log, and only then publishes them.
+//! The engine: one committer owns the world. The committer decides commands, appends their events to the log, and only then publishes them.
 //!
 //! ```text
 //! Handle::submit ──► inbox ──► decide all waiting commands ──► append once ──► publish ──► answer
@@ -7,11 +7,11 @@
 //!        └─ idle ──► decide one command ──► append ──► publish ──► answer
 //! ```
 //!
-//! The waiting commands are decided one after the other on a tentative copy of the world, and their events are appended together:
-//! that is the group commit. Nothing is visible before the append returns; if it fails, the tentative world is dropped. The
-//! engine's thread commits what waits. A sender that finds the engine idle commits its command itself, on its own thread.
+//! The waiting commands are decided one after the other on a tentative copy of the world, and their events are appended together (a group
+//! commit). Nothing is visible before the append returns; if the append fails, the tentative world is dropped. The engine's thread commits
+//! waiting commands. A sender that finds the engine idle commits its command itself, on its own thread.
 //!
-//! A command whose decision panics fails alone: see [`SubmitError::Failed`].
+//! If the decision of a command panics, only that command fails: see [`SubmitError::Failed`].
 
 mod ahead;
 mod committer;
@@ -43,24 +43,24 @@ use std::time::Instant;
 use thread::EngineThread;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
-/// Commands that may wait. When the inbox is full, `submit` waits, which slows the sender down.
+/// How many commands may wait. When the inbox is full, `submit` waits, which slows the sender down.
 const INBOX: usize = 1_024;
-/// Pages that a live follower may be behind before it has to read the log.
+/// How many pages a live follower may be behind before it has to read the log.
 const LIVE_PAGES: usize = 256;
 
-/// How a command changes a world: decide, apply, settle. [`hatchery_core::step`] is the only one outside of tests.
+/// How a command changes a world: decide, apply, settle. Outside of tests this is always [`hatchery_core::step`].
 pub type StepFn = fn(&mut World, &Command, Timestamp) -> Result<Vec<Record>, Refusal>;
 
 #[derive(Debug, Clone, Copy)]
 pub struct EngineOptions {
-    /// The least number of events between two snapshots. Large worlds have more between them.
+    /// The least number of events between two snapshots. A large world has more events between two snapshots.
     pub snapshot_every: u64,
-    /// A test puts a faulty one here to see that the engine survives it.
+    /// A test sets a faulty function here to see that the engine survives it.
     pub step: StepFn,
 }
 
 impl Default for EngineOptions {
-    /// 10,000 events are folded in a few hundredths of a second, and a small snapshot costs far less than they did.
+    /// Applying 10,000 events takes a few hundredths of a second, and a small snapshot takes far less time than that.
     fn default() -> Self {
         Self { snapshot_every: 10_000, step }
     }
@@ -73,8 +73,8 @@ pub enum SubmitError {
     Refused(#[from] Refusal),
     #[error(transparent)]
     Store(Arc<StoreError>),
-    /// Deciding the command panicked: a bug. Nothing was recorded, the world is unchanged, and other commands are not affected.
-    /// The cause is in the daemon's log and not in the message, because it is about our code.
+    /// The decision of the command panicked, which is a bug. Nothing was recorded, the world is unchanged, and other commands are not
+    /// affected. The cause is in the daemon's log and not in the message, because it says something about the code only.
     #[error("the daemon failed to decide this command; nothing was recorded")]
     Failed,
     #[error("the daemon is shutting down")]
@@ -100,19 +100,19 @@ pub enum EngineError {
 #[derive(Debug)]
 struct Job {
     command: Command,
-    /// Until when the command may wait for mail to exist. Only `TakeMail` waits.
+    /// Until when the command may wait for mail. Only `TakeMail` waits.
     until: Option<Instant>,
     reply: oneshot::Sender<Result<Vec<Record>, SubmitError>>,
 }
 
 impl Job {
-    /// Whether it waits for mail and its caller has left. Mail that it takes would be lost.
+    /// Whether the command waits for mail and its caller has left. Mail that it takes would be lost.
     fn was_given_up(&self) -> bool {
         self.until.is_some() && self.reply.is_closed()
     }
 }
 
-/// A running engine. It ends with its thread: see [`Engine::join`].
+/// A running engine. It ends when its thread ends: see [`Engine::join`].
 #[derive(Debug)]
 pub struct Engine {
     pub handle: Handle,
@@ -120,7 +120,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Restores the world (snapshot, then the rest of the log) and starts the thread. Blocks while it reads.
+    /// Restores the world (snapshot, then the rest of the log) and starts the thread. Blocks while it reads the store.
     pub fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -162,7 +162,7 @@ impl Engine {
         Ok(Self { handle, thread })
     }
 
-    /// Waits for the engine to have stopped.
+    /// Waits until the engine has stopped.
     pub fn join(self) -> Result<(), EngineError> {
         match self.thread.join() {
             Ok(result) => result,
@@ -171,7 +171,7 @@ impl Engine {
     }
 }
 
-/// Replaces an index that is not sound. If that fails, the next checkpoint tries again.
+/// Replaces an index that is not sound. If this fails, the next checkpoint tries again.
 fn rebuild_index(store: &dyn Store, world: &World, recent: &mut RecentMessages) {
     let encoded = snapshot::encode(world).map_err(EngineError::from);
     match encoded.and_then(|snapshot| Ok(store.rebuild(&snapshot, &recent.ranges())?)) {

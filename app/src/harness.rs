@@ -1,5 +1,5 @@
-//! Harnesses: the adapters for agent programs. A harness says how its program is started, how a message is written to it, and which
-//! reader understands its output. It does nothing itself: starting, writing and reading are the same for all harnesses.
+//! Harnesses: the adapters for agent programs. An adapter says how its program is started, how a message is written to it, and which reader
+//! understands its output. It does nothing itself: starting, writing and reading are the same for all harnesses.
 
 mod acp;
 mod claude;
@@ -26,17 +26,17 @@ pub use program::{find_program, place_of};
 pub use scripted::Scripted;
 pub use version::too_old;
 
-/// The adapter for one agent program.
+/// The adapter for one kind of agent program.
 pub trait Harness: Send + Sync + fmt::Debug {
     /// The name in settings and on the command line.
     fn name(&self) -> &str;
 
-    /// The program that is started.
+    /// The agent program.
     fn program(&self) -> &Path;
 
     fn capabilities(&self) -> Capabilities;
 
-    /// What the program says about the tokens and the money that it uses, in words.
+    /// Which tokens and costs the program reports, as text for people.
     fn usage_report(&self) -> &'static str;
 
     /// What to start for an attempt.
@@ -45,12 +45,12 @@ pub trait Harness: Send + Sync + fmt::Debug {
     /// A reader for the output of one process.
     fn reader(&self, of: ReaderStart<'_>) -> Box<dyn Reader>;
 
-    /// A message, as a line of the program's input. `session` is the harness session, once it is known. The program confirms
-    /// the message by its id, if it [echoes messages](Capabilities::echoes_messages).
+    /// A message, as a line of the program's input. `session` is the harness session, if it is known. The program confirms the message by
+    /// its id, if it [echoes messages](Capabilities::echoes_messages).
     fn message(&self, session: Option<&str>, id: &str, text: &str) -> String;
 
-    /// The request to use a model, as a line of the program's input. Only for a harness that is told the model
-    /// [when its session is open](ModelChoice::needs_session).
+    /// The request to use a model, as a line of the program's input. Only for a harness whose model is chosen [in the open
+    /// session](ModelChoice::needs_session).
     fn choose_model(&self, _how: ModelChoice, _session: &str, _model: &str) -> Option<String> {
         None
     }
@@ -61,22 +61,22 @@ pub trait Harness: Send + Sync + fmt::Debug {
     /// The answer to a request for permission, as a line of the program's input.
     fn permission(&self, request: &PermissionRequest, decision: &PermissionDecision) -> String;
 
-    /// Whether the program would find a login. Only whether there is one is looked at, never what it says.
+    /// Whether the program would find a login. Checks only that there is one, and never reads it.
     fn login(&self) -> Login {
         Login::Found("it needs no login")
     }
 
-    /// Whether the user's own arguments make the program decide by itself which tools it allows, so that the policy of a run does not
-    /// count alone.
+    /// Whether the user's own arguments let the program decide by itself which tools it allows, so that the policy of a run is not the only
+    /// one.
     fn program_decides_permissions(&self) -> bool {
         false
     }
 
-    /// Removes what a process that is gone has left in the folder it worked in. No other process of the harness works there.
+    /// Removes what a process that has ended has left in its working folder. Called only when no other process of the harness works there.
     fn tidy(&self, _place: &Path) {}
 
-    /// The process that has a session open without a launcher, for example because a person started the program. Two processes
-    /// must not write to one session.
+    /// The process that has a session open without a launcher, for example because the user started the program. Two processes must not
+    /// write to one session.
     fn session_in_use(&self, _session: &str) -> Option<u32> {
         None
     }
@@ -85,13 +85,13 @@ pub trait Harness: Send + Sync + fmt::Debug {
 /// Whether a program would find a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Login {
-    /// What there is.
+    /// Which login there is.
     Found(&'static str),
     /// What to do.
     Missing(&'static str),
 }
 
-/// What a harness needs to know to start an attempt.
+/// What an adapter needs to start an attempt.
 #[derive(Debug)]
 pub struct AttemptStart<'a> {
     pub spec: &'a RunSpec,
@@ -101,30 +101,31 @@ pub struct AttemptStart<'a> {
     /// Hatchery's own folder of the project.
     pub data: &'a Path,
     pub opening: &'a Opening,
-    /// The id for a new session. Only for a harness that takes one.
+    /// The id for a new session. Only for a harness that lets Hatchery choose it.
     pub new_session: Option<&'a str>,
     pub tools: &'a ToolServer,
-    /// Which script the agent plays: `QUEST/STEP/ROLE/NUMBER` in a quest, `QUEST/STEP/fork/NUMBER` for a step fork, `seats/…` in a seat.
+    /// The part that a scripted agent plays: `QUEST/STEP/ROLE/NUMBER` in a quest, `QUEST/STEP/fork/NUMBER` for a step fork, `seats/…` in a
+    /// seat.
     pub part: Option<String>,
     /// The agent leads the seats with a team of its own.
     pub leads_team: bool,
 }
 
-/// What a harness needs to know to read the output of a process.
+/// What an adapter needs to read the output of a process.
 #[derive(Debug)]
 pub struct ReaderStart<'a> {
-    /// The folder that the process works in.
+    /// The folder in which the process works.
     pub place: &'a Path,
-    /// The harness session, if the process was ready before: of a very long output the line that named it may be gone.
+    /// The harness session, if the process was ready before. In a very long spool, the line that names the session may be gone.
     pub session: Option<&'a str>,
-    /// The model that the run asks for.
+    /// The model of the run, if one was requested.
     pub model: Option<&'a str>,
-    /// The message that is to be said first to a process that resumes a session. Only for a harness that does not
-    /// [echo messages](Capabilities::echoes_messages).
+    /// The message that a process receives first after it resumes a session. Only for a harness that does not [echo
+    /// messages](Capabilities::echoes_messages).
     pub waiting: Option<WaitingMessage>,
 }
 
-/// The MCP server with our tools, which speaks over standard input and output.
+/// The MCP server with Hatchery's tools, over standard input and output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolServer {
     pub name: &'static str,
@@ -146,7 +147,7 @@ impl ToolServer {
     }
 }
 
-/// What an agent is for. It decides which tools the agent gets besides those of every agent.
+/// The purpose of an agent. It decides which tools the agent gets besides the common ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentPurpose {
     Free,
@@ -165,8 +166,8 @@ pub struct Invocation {
     pub files: Vec<(&'static str, Vec<u8>)>,
     /// The first lines of its input, before any message: for example a handshake.
     pub first_lines: Vec<String>,
-    /// The `id`s of the first of these lines, if the program must have answered each before the next line is written. An answer is
-    /// a line of its output that is a JSON object with the same `id`.
+    /// The `id`s of the first of these lines whose answers must arrive before the next line is written. An answer is a line of the
+    /// program's output that is a JSON object with the same `id`.
     pub answers_awaited: Vec<String>,
 }
 
@@ -190,7 +191,7 @@ impl Harnesses {
     }
 }
 
-/// What a harness can and cannot do, in words.
+/// What a harness can and cannot do, as text for people.
 pub fn abilities(capabilities: Capabilities) -> String {
     let Capabilities {
         chooses_session_id: _,
@@ -199,15 +200,15 @@ pub fn abilities(capabilities: Capabilities) -> String {
         interrupts,
         stays_open,
         asks_permission,
-        // Said by `usage_report`: what a program that speaks ACP reports is known when it does.
+        // Part of `usage_report`: an agent that speaks ACP shows only at run time what it reports.
         reports_cost: _,
         one_at_a_time,
         resumes,
-        // A message says it instead.
+        // A message contains the reason instead.
         explains_denials: _,
         // Known when a session is open.
         model_choice: _,
-        // It shows what was heard, and nothing else depends on it.
+        // It only shows which messages were received; nothing else depends on it.
         repeats_history: _,
     } = capabilities;
     let all = [

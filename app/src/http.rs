@@ -1,7 +1,6 @@
-//! The HTTP API of the daemon: axum routes over the engine's handle. Handlers translate requests into commands, and the world into
-//! answers; they decide nothing.
+//! The HTTP API of the daemon: axum routes over the engine's handle. Handlers translate; they decide nothing.
 //!
-//! The router and the OpenAPI document come from the same declarations, so a route without a description cannot exist.
+//! The router and the OpenAPI document come from the same declarations, so every route has a description.
 
 mod adopt;
 mod agent_view;
@@ -96,10 +95,10 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What the handlers share. Cheap to clone, because each extractor of a request clones it.
+/// What all handlers need. Cheap to clone, because each extractor of a request clones it.
 #[derive(Clone, Debug)]
 pub struct Api {
-    /// How agents are run, as the settings said when the request came.
+    /// How agents are run, from the settings at the time of the request.
     pub defaults: Arc<RunDefaults>,
     context: Arc<ApiContext>,
 }
@@ -110,25 +109,25 @@ pub struct ApiContext {
     pub handle: Handle,
     pub guard: Guard,
     pub settings: Arc<LiveSettings>,
-    /// Takes in what agents ask for by their tools.
+    /// Takes the tool calls of agents.
     pub calls: Arc<Calls>,
     /// What agents are writing at the moment.
     pub live: Arc<LiveTexts>,
-    /// The wards that were tried before their quests began.
+    /// The trials of wards.
     pub trials: Trials,
-    /// Says when the status files show a change.
+    /// Reports when the status files show a change.
     pub status_files: FilesShown,
     /// Messages to agents of a lead's team.
     pub outbox: TeamOutbox,
     pub project: String,
     pub store: String,
-    /// What is remembered of the log outside of the store, for `fsck`.
+    /// The head of the log outside of the store, for `fsck`.
     pub log_head: Option<LogHead>,
     pub started: Instant,
     pub heartbeat: Duration,
     pub request_timeout: Duration,
     pub max_body_bytes: usize,
-    /// Bounds how many histories are imported at once, because their files are large.
+    /// The turns of imports of histories, which are large.
     pub imports: Arc<Semaphore>,
     /// Becomes true when the daemon shuts down, so that streams end.
     pub closing: watch::Receiver<bool>,
@@ -142,7 +141,7 @@ impl Deref for Api {
     }
 }
 
-/// The state of the router. Each request gets an [`Api`] with the settings at that moment.
+/// The state of the routes. Each request gets an [`Api`] with the current settings.
 #[derive(Clone, Debug)]
 struct Routed(Arc<ApiContext>);
 
@@ -167,7 +166,7 @@ pub struct AcceptedBody {
     #[schema(min_length = 22, max_length = 22, pattern = "^[A-Za-z0-9_-]{21}[AQgw]$")]
     id: String,
     events: Vec<events::EventObject>,
-    /// What a person should know about it, in a sentence or two.
+    /// A warning for people, in a sentence or two.
     #[schema(required = false, nullable = false)]
     warning: Option<String>,
 }
@@ -186,7 +185,7 @@ impl Accepted {
         Self(body)
     }
 
-    /// The same, with something that a person should know.
+    /// Adds a warning for people to the answer.
     pub fn warning(mut self, warning: Option<&str>) -> Self {
         if let Some(warning) = warning {
             self.0.pop();
@@ -203,7 +202,7 @@ impl IntoResponse for Accepted {
     }
 }
 
-/// All routes, and the document that describes them.
+/// All routes, and the page.
 pub fn router(context: &Arc<ApiContext>) -> Router {
     documented()
         .split_for_parts()
@@ -218,7 +217,7 @@ pub fn router(context: &Arc<ApiContext>) -> Router {
         .with_state(Routed(Arc::clone(context)))
 }
 
-/// The OpenAPI document. Needs no running daemon.
+/// The OpenAPI document, without a daemon.
 pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = documented().split_for_parts().1;
     for (path, item) in &mut document.paths.paths {
@@ -229,7 +228,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     document
 }
 
-/// All answers that are not a success have the same form, so they are described once.
+/// All operations refuse in the same form, so the form is described here once.
 fn add_refusals(operation: &mut Operation, is_open: bool) {
     let refusal = |description: &str| {
         let schema = Ref::from_schema_name("ErrorBody");
@@ -339,8 +338,7 @@ fn documented() -> OpenApiRouter<Routed> {
         .routes(routes!(rescue::restore))
 }
 
-/// Answers `too_slow` if a handler takes longer than `request_timeout`. A stream is in time when its head is sent. Some requests may
-/// take long: they read the whole log or large files, or run a ward.
+/// Every answer begins in time, or is an error that says so. A stream has begun when its head is sent.
 async fn in_time(State(context): State<Arc<ApiContext>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     if ["/api/fsck", "/api/history/import", "/api/adopt"].contains(&path) || path.ends_with("/try-ward") {

@@ -1,8 +1,8 @@
-//! The tools that agents call: an MCP server on standard input and output, which acts for one agent only. Each tool asks, over
-//! HTTP, the daemon that runs at that moment.
+//! The tools that agents call: an MCP server on standard input and output, bound to one agent. The server acts for that agent only, and
+//! sends the requests of the tools to the running daemon by HTTP.
 //!
-//! A mistake of the model is answered with a tool result that names the mistake and the next step, because clients show results
-//! to the model and hide errors of the protocol. Only a call of an unknown tool is an error of the protocol.
+//! A mistake of a model is answered with a tool result that says what is wrong and what to do next, because clients show a model the
+//! results and hide errors of the protocol. Only a call of an unknown tool is answered with an error of the protocol.
 
 mod arguments;
 mod run_tools;
@@ -40,8 +40,8 @@ use status_tools::{BuildEventTool, ChangeBuild, ChangeState, GetState, Inbox, Wo
 use std::time::Duration;
 use transport::ClientTransport;
 
-/// Serves until standard input ends. With `run`, the tools use the token of that attempt, and write each call into the run folder
-/// before the daemon carries it out (`RunTools`).
+/// Serves until standard input ends. The tools of a run use the token of the run, and write each call to a file before the call is carried
+/// out.
 pub async fn serve(
     project: &Project,
     reference: &str,
@@ -72,22 +72,21 @@ pub async fn serve(
 
 struct Server {
     project: Project,
-    /// The agent for which the tools act.
+    /// The agent for which the server acts.
     agent: AgentId,
-    /// None for an agent whose process Hatchery did not start.
+    /// The tools of a run. None if the server was not started for a run.
     run_tools: Option<RunTools>,
     tools: Vec<Tool>,
 }
 
-/// What a tool answers: a few words, and the same as data. A client shows its model one of the two, so both contain the next
-/// step.
+/// The answer of a tool, as a short text and as data. A client shows its model one of the two, so both say what to do next.
 struct ToolAnswer {
     text: String,
     data: Value,
     next: Option<&'static str>,
 }
 
-/// Why a tool did not do what it was asked for, in words for a model.
+/// Why a tool has failed, as a text for a model.
 struct ToolError(String);
 
 impl From<Failure> for ToolError {
@@ -126,14 +125,14 @@ impl ServerHandler for Server {
         let given = request.arguments.unwrap_or_default();
         let answered = tokio::select! {
             answered = self.call(tool, given) => answered,
-            // A client that has stopped waiting takes no mail. A call that was written down still counts.
+            // A cancelled call takes no mail. A call that is already in the file of calls is still carried out.
             () = context.ct.cancelled() => Err(ToolError("cancelled".into())),
         };
         Ok(result(answered).into())
     }
 
-    /// A tool call whose arguments are not an object arrives here, because it does not parse as a tool call. It is answered like any
-    /// other mistake of the model.
+    /// Handles tool calls whose arguments are not an object. The library cannot parse them as tool calls, but they are a mistake of the model,
+    /// too.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -325,7 +324,7 @@ impl Server {
         Ok(ToolAnswer { text: format!("you are {name}"), data: json!({ "name": name }), next })
     }
 
-    /// Submits a call about the agent's quest. Only the tools of a run can do that.
+    /// Carries out a call for the step of the agent. Only the tools of a run can do this.
     async fn for_the_quest(&self, call: Call) -> Result<Value, ToolError> {
         match &self.run_tools {
             Some(run_tools) => run_tools.call(call).await,
@@ -335,7 +334,7 @@ impl Server {
         }
     }
 
-    /// A client of the daemon that runs now, which may be another daemon than at the last call.
+    /// A client of the daemon that runs now. It can be another daemon than at the last call.
     async fn client(&self) -> Result<Client, Report> {
         match &self.run_tools {
             Some(run_tools) => run_tools.client().await,

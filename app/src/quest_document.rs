@@ -48,7 +48,7 @@ pub struct QuestDocument {
     pub slots: u32,
     /// The harness of its agents.
     pub harness: String,
-    /// The command that checks whether the work is good.
+    /// The command that checks a step.
     pub ward: Option<WardSpec>,
     /// The git branch that has the work, when each step has a worktree of its own.
     pub branch: Option<String>,
@@ -111,7 +111,7 @@ pub struct StepDocument {
     pub status: StepStatus,
     /// What the step does or waits for, in a few words.
     pub doing: Option<String>,
-    /// The agent that works on it now.
+    /// The agent that works on the step now, or is parked.
     pub agent: Option<AgentId>,
     /// The open question about it.
     pub question: Option<EventId>,
@@ -125,10 +125,10 @@ pub struct StepDocument {
     /// The last executions of the ward for this step. `…/wards/{number}/output` has their output.
     #[serde(default)]
     pub wards: Vec<WardRun>,
-    /// The last signals of its agents.
+    /// The last signals of the step's agents.
     #[serde(default)]
     pub signals: Vec<GivenSignal>,
-    /// A signal of its agent that was refused, if no other signal followed.
+    /// The last signal that was refused, if no other signal followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     pub refused_signal: Option<RefusedSignal>,
@@ -139,7 +139,7 @@ pub struct StepDocument {
     #[serde(default, with = "crate::amounts::usage")]
     #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
-    /// How many tool uses were denied to the agents of this step.
+    /// How many tool uses were denied to the agents of the step.
     #[serde(default)]
     pub denied: u32,
     /// What was done, as the last agent of the step reported.

@@ -38,7 +38,7 @@ pub fn check_program(project: &Project, harness: &str, program: &Path) -> Result
             Some(why) => Err(outdated(harness, &why)),
         },
         None => Err(not_there(harness, program).hint(
-            "`hatchery doctor` tells what is missing; when it is mended, `hatchery down` lets the next command start a daemon \
+            "`hatchery doctor` says what is missing; install it, then `hatchery down`: the next command starts a daemon \
              that finds it; `--harness scripted` needs no program",
         )),
     }
@@ -184,7 +184,7 @@ pub fn imported(
     for role in &mut table.roles {
         let known = briefed.role(&role.name).filter(|known| !known.prompt.is_empty()).ok_or_else(|| {
             let message =
-                format!("its role `{}` is not known here, and what a role is told does not come along", role.name);
+                format!("this project has no role `{}`, and the prompts of roles are not in an exported quest", role.name);
             Report::new(Code::Usage, message).hint("describe it in `[[quests.roles]]` of hatchery.toml first")
         })?;
         role.prompt.clone_from(&known.prompt);

@@ -1,5 +1,5 @@
-//! The runner carries out the plan, and reports back with commands. It compares the plan with reality, so it needs no memory: after
-//! a restart the plan still says what is missing.
+//! The runner carries out the plan and reports back with commands. It compares the plan with reality, so it needs no memory: after a
+//! restart the plan still says what is missing.
 
 pub mod agent_worktrees;
 mod chores;
@@ -38,36 +38,36 @@ use tokio::task::JoinSet;
 
 pub use run_settings::RunSettings;
 
-/// How long to wait after the store refused to record what was done.
+/// How long to wait after the store could not record a report.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is needed to run agents.
+/// Everything that is needed to run agents.
 #[derive(Debug)]
 pub struct RunnerContext {
     pub handle: Handle,
     pub project: Project,
-    /// This program.
+    /// The path of this program.
     pub program: PathBuf,
-    /// This machine, as runs know it.
+    /// The name of this machine in runs.
     pub host: Arc<str>,
-    /// The store is in the project's own folder. So all work in its log is of this folder, or of a folder that this one is a copy of.
+    /// The store is in the project's own folder. So everything in its log happened here, or in a folder of which this one is a copy.
     pub store_is_private: bool,
-    /// Takes in the calls of agents. The HTTP side shares it.
+    /// Takes the tool calls of agents. The HTTP side shares it.
     pub calls: Arc<Calls>,
     /// What agents are writing at the moment. The HTTP side shares it.
     pub live: Arc<LiveTexts>,
-    /// Where the Claude CLI keeps the conversations that were begun without Hatchery.
+    /// The transcripts of the Claude CLI, also of conversations outside of Hatchery.
     pub transcripts: Transcripts,
-    /// What codex keeps of this project.
+    /// The threads of codex in this project.
     pub codex_threads: CodexThreads,
-    /// Changes with `hatchery.toml`.
+    /// Replaced when `hatchery.toml` changes.
     settings: channel::Sender<Arc<RunSettings>>,
-    /// The repository of the project, once it was needed and found.
+    /// The repository of the project, after it was needed and found for the first time.
     repository: OnceLock<Repository>,
 }
 
 impl RunnerContext {
-    /// `program` is what launchers, tools and scripted agents are started from.
+    /// `program` is this program, with which launchers, tools and scripted agents are started.
     pub fn new(project: &Project, config: &Config, handle: Handle, program: &Path) -> Result<Self, Report> {
         let codex_threads = CodexThreads::new(project.root(), &Codex::of(config).environment);
         let settings = Arc::new(RunSettings::of(project, config, program));
@@ -86,17 +86,17 @@ impl RunnerContext {
         })
     }
 
-    /// What the settings say now.
+    /// The current settings.
     pub fn settings(&self) -> Arc<RunSettings> {
         Arc::clone(&self.settings.borrow())
     }
 
-    /// Uses other settings from now on, for whatever begins.
+    /// Uses other settings from now on, for everything that starts later.
     pub fn use_settings(&self, settings: RunSettings) {
         self.settings.send_replace(Arc::new(settings));
     }
 
-    /// The repository that holds the project, or why there is none. Asks git, so it may take a moment.
+    /// The repository that contains the project, or why there is none. Runs git, so it may take a moment.
     fn repository(&self) -> Result<Repository, String> {
         let settings = self.settings();
         let known = match self.repository.get() {
@@ -134,11 +134,11 @@ pub async fn run(context: Arc<RunnerContext>, mut plan: channel::Receiver<Plan>)
         let waiting = supervisors.arrange(&wanted);
         let again = report_waiting(&context.handle, waiting).await || again;
         chores.arrange(&wanted);
-        // A quest that is abandoned while no agent works for it changes nothing in the plan.
+        // If a quest is abandoned while no agent works for it, the plan does not change.
         let pause = if again { RETRY_PAUSE } else { chores.look_again() };
         tokio::select! {
             changed = plan.changed() => if changed.is_err() { return },
-            // More agents may be allowed to run. The sender lives as long as the context.
+            // More agents may be allowed to run now. The sender lives as long as the context.
             _ = settings.changed() => {}
             Some(ended) = supervisors.tasks.join_next(), if !supervisors.tasks.is_empty() => supervisors.left(ended),
             Some(ended) = chores.tasks.join_next(), if !chores.tasks.is_empty() => chores.left(ended),
@@ -162,8 +162,8 @@ struct Supervised {
 }
 
 impl Supervisors {
-    /// Gives each attempt of the plan a supervisor, as long as there are places, and tells the supervisors the desired state. Returns
-    /// the attempts that have to wait for a place and are not recorded as waiting.
+    /// Makes sure that every desired attempt has a supervisor that knows the desired state, as long as there are places. Returns the
+    /// attempts that have to wait.
     fn arrange(&mut self, plan: &Plan) -> Vec<AttemptId> {
         let mut new = Vec::new();
         for (agent, wanted) in plan.runs.iter().filter(|(_, wanted)| wanted.host == self.context.host) {
@@ -176,7 +176,7 @@ impl Supervisors {
                         changes
                     });
                 }
-                // The supervisor of the previous attempt is about to end. Then `run` calls this function again.
+                // The supervisor of the previous attempt is ending. Its end leads back to this function.
                 Some(_) => {}
                 None => new.push((of, wanted.clone())),
             }
@@ -207,7 +207,7 @@ impl Supervisors {
                 false => later.push(of),
             }
         }
-        // Reported once, and not again at every change of the plan.
+        // Reported once, not after every change of the plan.
         let untold = |of: &AttemptId| world.run(of.agent).is_some_and(|run| !run.attempt.waits);
         later.into_iter().filter(untold).collect()
     }
@@ -229,19 +229,19 @@ impl Supervisors {
             }
             Err(error) => {
                 tracing::error!(%error, "a supervisor failed");
-                // The error does not name the attempt. A supervisor that has panicked has closed its channel.
+                // It is not known which one failed. The supervisors that still run are kept.
                 self.supervised.retain(|_, supervised| !supervised.wanted.is_closed());
             }
         }
     }
 }
 
-/// Records that attempts wait for a place. True when something has to be tried again.
+/// Records that attempts wait for a place. True if something has to be tried again.
 async fn report_waiting(handle: &Handle, waiting: Vec<AttemptId>) -> bool {
     let mut again = false;
     for of in waiting {
         match handle.submit(Command::ReportWaiting { of }).await {
-            // Its state has changed meanwhile; the plan says what is wanted now.
+            // The state has changed in the meantime. The plan has the new desired state.
             Ok(_) | Err(SubmitError::Refused(_)) => {}
             Err(error) => {
                 tracing::warn!(agent = %of.agent, %error, "a wait could not be recorded; trying again");
@@ -252,13 +252,13 @@ async fn report_waiting(handle: &Handle, waiting: Vec<AttemptId>) -> bool {
     again
 }
 
-/// Closes the sessions that are ending and have no agent at work. True when something has to be tried again.
+/// Closes the sessions that the plan names. True if something has to be tried again.
 async fn close_sessions(handle: &Handle, plan: &Plan) -> bool {
     let mut again = false;
     for session in &plan.close {
         match handle.submit(Command::CloseSession { session: *session }).await {
             Ok(_) => {}
-            // Closed by another daemon on the same store.
+            // Another daemon on the same store has closed the session.
             Err(SubmitError::Refused(refusal)) => tracing::debug!(%session, %refusal, "nothing left to close"),
             Err(error) => {
                 tracing::warn!(%session, %error, "a session could not be closed; trying again");

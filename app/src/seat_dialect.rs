@@ -172,7 +172,7 @@ impl Translator {
                 DialectWhat::ServerError { message, code: DialectError::Unknown }
             }
             SeatEvent::WakeExpired { position } => {
-                let message = format!("seat {position} was woken and nobody answered in time");
+                let message = format!("seat {position} was woken, but no agent answered in time");
                 DialectWhat::ServerError { message, code: DialectError::TurnTimeout }
             }
             SeatEvent::ReplyTaken { from, text: Some(text), position, .. } => {

@@ -607,7 +607,7 @@ pub(crate) fn read_settled<C: FileContent>(path: &Path) -> Result<FileFound<C>, 
     }
 }
 
-const READABLE: &str = "there must be a plain file that can be read, or none; move away what is there";
+const READABLE: &str = "this path must be a readable regular file, or not exist; move away what is there";
 
 /// Keeps a file under another name that says when.
 pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {

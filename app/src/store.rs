@@ -1,7 +1,7 @@
-//! The store keeps rows and does not know their meaning. Its two back ends, [`sqlite`] and [`postgres`], behave alike: one
-//! conformance suite and one differential test run on both. SQL is nowhere else.
+//! The store keeps rows and does not know their meaning. Its two back ends, [`sqlite`] and [`postgres`], behave alike: one conformance
+//! suite and one differential test run on both. No other module contains SQL.
 //!
-//! The calls block. The engine makes them on a thread of its own; other code uses [`crate::engine::Handle`].
+//! The calls block. The engine makes them on threads that may block; other code uses [`crate::engine::Handle`].
 
 pub mod migration;
 pub mod postgres;
@@ -27,14 +27,13 @@ pub struct Row {
 /// Events that were decided together, and what the decision depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// The last event that the decision took into account. The version of every stream is "as of this event".
+    /// The last event that the decision took into account.
     pub seen: EventId,
     /// The streams that the decision read. A later event of another writer in one of them is a conflict.
     pub reads: &'a [String],
-    /// What to add, numbered from `seen + 1`. Renumbered when other writers appended in between without a conflict.
+    /// The rows to add, numbered from `seen + 1`. They are renumbered if other writers have appended in between without a conflict.
     pub rows: &'a [Row],
-    /// The rows cannot be renumbered, because they refer to each other by their ids or because `reads` was not recorded. Any event in
-    /// between is a conflict.
+    /// The rows refer to each other by their ids, so they cannot be renumbered. Then any event in between is a conflict.
     pub fixed: bool,
 }
 
@@ -53,75 +52,74 @@ pub struct MessageRanges {
     pub of: Vec<(AgentId, Vec<IdRange>)>,
 }
 
-/// A folded world, encoded. It is a cache: the log can always make it again.
+/// An encoded world. It is a cache: it can always be computed from the log again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The last event folded into it.
+    /// The last event that was applied to the world.
     pub at: EventId,
-    /// The encoding of the body. A program that does not know it folds the log instead.
+    /// The version of the body's encoding. A program that does not know it reads the log instead.
     pub format: u32,
     pub checksum: u32,
     pub body: Vec<u8>,
 }
 
-/// Called when another writer may have appended: a reason to read the log. It is called on a thread that drives connections, so
-/// it must not block.
+/// Called when another writer may have appended, so that the log is read. It is called on a thread that drives connections, so it must not
+/// block.
 pub type AppendCallback = Arc<dyn Fn() + Send + Sync>;
 
 /// Gets the id and the body of one row, and decides whether to continue.
 pub type RowVisitor<'a> = &'a mut dyn FnMut(EventId, &str) -> ControlFlow<()>;
 
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Brings the schema up to date. A schema newer than this program is refused, untouched.
+    /// Brings the schema up to date. A schema that is newer than this program is refused and not changed.
     fn migrate(&self) -> Result<(), StoreError>;
 
     /// The last event of the log.
     fn head(&self) -> Result<EventId, StoreError>;
 
-    /// Adds all rows of a batch, or none. They are durable when it returns. Returns the id of the first row.
+    /// Adds all rows of a batch, or none. The rows are durable when it returns. Returns the id of the first row.
     fn append(&self, batch: Batch<'_>) -> Result<EventId, StoreError>;
 
-    /// The checksum of one event. None when the log does not have the event, or has it from a Hatchery without checksums.
+    /// The checksum of one event. None if the log does not have the event, or if a version without checksums wrote it.
     fn sum_of(&self, id: EventId) -> Result<Option<u32>, StoreError>;
 
-    /// Passes up to `limit` rows after a position to `visit`, in order, until it breaks. A row that differs from its checksum is
-    /// not passed on: that is [`StoreError::Damaged`].
+    /// Passes up to `limit` rows after a position to `visit`, in order, until `visit` breaks. A row that differs from its checksum is not
+    /// passed; the result is [`StoreError::Damaged`].
     fn read_after(&self, after: EventId, limit: usize, visit: RowVisitor<'_>) -> Result<(), StoreError>;
 
     /// The kept snapshots, the newest first.
     fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError>;
 
-    /// Writes a snapshot, deletes all but the newest [`SNAPSHOTS_KEPT`], and adds the ranges to the index, unless another process
-    /// has indexed those events. An index that is not sound is emptied first. Returns how far the index goes now.
+    /// Writes a snapshot, deletes all but the newest [`SNAPSHOTS_KEPT`], and adds the ranges to the index, unless another process has
+    /// indexed those events. An index that is not sound is emptied first. Returns the last event in the index.
     fn checkpoint(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<EventId, StoreError>;
 
-    /// The last event that is indexed. None when the index is not sound: its row contradicts itself, or names an event beyond the
-    /// end of the log.
+    /// The last event in the index. None if the index is not sound: its row contradicts itself, or names an event after the end of the log.
     fn indexed(&self) -> Result<Option<EventId>, StoreError>;
 
-    /// Passes all messages of the parts of a history to `visit` as they arrive: those in the index, and those in the `recent`
-    /// ranges, which the caller adds. Not in order; a message that is in both comes twice. Checksums count as in `read_after`.
+    /// Passes all messages of the ranges of a history to `visit` as they arrive: those in the index, and those in `recent`, which the
+    /// caller adds. They are not in order, and a message that is in both comes twice. Checksums are compared as in `read_after`.
     fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError>;
 
-    /// Replaces all snapshots and the whole index by a snapshot and ranges that were folded from the first event on: all at once,
-    /// or nothing. False, without a change, when the index is sound and has gone further meanwhile.
+    /// Replaces all snapshots and the whole index by a snapshot and ranges that were computed from the whole log: everything at once, or
+    /// nothing. False, without a change, if the index is sound and contains more events by now.
     fn rebuild(&self, snapshot: &Snapshot, ranges: &MessageRanges) -> Result<bool, StoreError>;
 
-    /// Looks for damage below the log: broken pages, a broken schema, rows that differ from their checksums. Returns a sentence
-    /// for each finding, and for at most [`FINDINGS_SHOWN`] rows.
+    /// Searches for damage: broken pages, a broken schema, rows that differ from their checksums. Returns a sentence for each finding, and
+    /// for at most [`FINDINGS_SHOWN`] rows.
     fn check(&self) -> Result<Vec<String>, StoreError>;
 
-    /// What has happened to the files of the store, if their paths no longer lead to the files that are open. What is written
-    /// then is lost. A server looks after its own files.
+    /// What has happened to the files of the store, if their paths no longer lead to the open files. Data that are written then are lost.
+    /// None for a server, which manages its own files.
     fn lost(&self) -> Option<String> {
         None
     }
 
-    /// Whether other processes may append, too. An append to a store that is not shared takes one sync and no network, so that
-    /// any thread may make it.
+    /// Whether other processes may append, too. An append to a store that is not shared takes one sync and no network, so any thread may do
+    /// it.
     fn is_shared(&self) -> bool;
 
-    /// Writes a copy of everything to a new SQLite file. False, without a file, where the data are on a server.
+    /// Writes a copy of everything to a new SQLite file. False, without a file, if the data are on a server.
     fn copy_to(&self, _path: &Path) -> Result<bool, StoreError> {
         Ok(false)
     }
@@ -130,15 +128,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn on_foreign_append(&self, notify: AppendCallback);
 }
 
-/// The newest snapshot and the one before it, in case the newest is damaged.
+/// How many snapshots are kept: the newest, and the one before it in case the newest is damaged.
 pub const SNAPSHOTS_KEPT: usize = 2;
 
-/// Rows that [`Store::check`] names one by one; the others are counted.
+/// How many rows [`Store::check`] names one by one. The others are only counted.
 pub const FINDINGS_SHOWN: usize = 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another writer changed a stream that the decision depends on: decide again.
+    /// Another writer has changed a stream that the decision depends on: decide again.
     #[error("another writer changed what this decision rests on")]
     Conflict,
     /// Nothing was written. A later attempt may succeed.
@@ -197,7 +195,7 @@ impl FromStr for StoreUrl {
         let path = text.strip_prefix("sqlite:").unwrap_or(text);
         match path {
             "" => Err(NotAStore::Unknown(without_secrets(text))),
-            // A URL that was mistyped is not taken for the name of a file.
+            // A mistyped URL must not become the name of a file.
             _ if path.contains("://") || path.to_lowercase().starts_with("postgres") || has_password(path) => {
                 Err(NotAStore::Unknown(without_secrets(text)))
             }
@@ -212,7 +210,7 @@ fn has_password(text: &str) -> bool {
     before_host || text.to_lowercase().contains("password")
 }
 
-/// A text that is no store may be one with a slip in it, and a password. What could be a part of that is left out.
+/// The text for an error, without a possible password: a text that is not a store may be a mistyped URL.
 fn without_secrets(text: &str) -> String {
     let is_secret = text.contains(['@', '?', '=']) || text.to_lowercase().contains("password");
     match is_secret {
@@ -221,14 +219,14 @@ fn without_secrets(text: &str) -> String {
     }
 }
 
-/// Without a password: this is printed by `status` and written to logs.
+/// Without the password, because this is printed by `status` and written to logs.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(url) => {
-                // The first `@` ends the user and password, as the client library reads it. If a password or a parameter may
-                // contain an unescaped mark, everything that could be a part of it is left out.
+                // The first `@` ends the user and the password, as in the client library. If a password or a parameter may contain an
+                // unescaped `@`, everything that could be a part of it is left out.
                 let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
                 let (user, host) = match rest.split_once('@') {
                     Some((user, host)) if user.contains('?') || host.contains('@') => (user, "…"),
@@ -257,7 +255,7 @@ pub fn open(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn 
     Ok(store)
 }
 
-/// The same for reading: the schema stays as it is, because a daemon may be starting.
+/// Opens a store for reading: the schema is not changed, because a daemon may be starting.
 pub fn open_as_is(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn Store>, StoreError> {
     Ok(match url {
         StoreUrl::Sqlite(path) => Arc::new(sqlite::Sqlite::open(path)?),
@@ -269,7 +267,7 @@ pub fn open_as_is(url: &StoreUrl, runtime: &tokio::runtime::Handle) -> Result<Ar
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreStatus {
     pub head: EventId,
-    /// How many migrations are to be applied.
+    /// How many migrations have not been applied yet.
     pub pending: usize,
 }
 

@@ -147,7 +147,7 @@ impl TeamOutbox {
         let (done, is_done) = oneshot::channel();
         // A daemon that is closing does not wake an agent either.
         if self.waiting.send(Handed::Recall { told, done }).await.is_ok() && is_done.await.is_err() {
-            tracing::warn!("messages that are told by a wake stay in the inbox files");
+            tracing::warn!("messages that a wake already contains stay in the inbox files");
         }
     }
 }

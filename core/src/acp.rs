@@ -1,8 +1,8 @@
-//! Reads the output of agents that speak ACP, the Agent Client Protocol, version 1: JSON-RPC by lines.
+//! Reads the output of agents that speak ACP, the Agent Client Protocol, version 1: one JSON-RPC message per line.
 //!
-//! Version 1 has no echo of messages: the answer to `session/prompt` is the end of its turn, and the first update is the sign that the
-//! turn has begun. Texts come in chunks, which are joined. Unknown kinds of updates are skipped. Only a line that is not JSON is an
-//! error.
+//! In version 1 an agent does not echo the messages that it receives. The first update after a message shows that the turn has begun, and
+//! the answer to `session/prompt` is the end of the turn. Texts come in chunks, which the reader joins. Unknown kinds of updates are
+//! skipped. Only a line that is not JSON is an error.
 
 mod declared;
 mod failure;
@@ -28,9 +28,9 @@ pub use declared::{PROTOCOL_VERSION, declared};
 pub use permission::approval;
 pub use request_id::AcpRequestId;
 
-/// The notification that says everything about a turn.
+/// The notification for everything that happens in a turn.
 const UPDATE: &str = "session/update";
-/// How long a joined text can be. The rest of it is another message.
+/// The longest text that is joined from chunks. The chunks beyond this limit become another message.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Reads the output of one process.
@@ -42,33 +42,34 @@ pub struct AcpReader {
     model: Option<String>,
     /// What the process says that it can do.
     declared: Declared,
-    /// The models that the session can use, as far as the agent names them.
+    /// The models that the session can use, if the agent names them.
     models: Vec<String>,
     folder: Option<String>,
-    /// The text that is being said.
+    /// The text whose chunks are arriving now.
     chunks: Option<Chunks>,
     tools: ToolCalls,
-    /// What the session has cost so far, if the agent says so.
+    /// What the session has cost so far, if the agent reports it.
     cost: Option<Money>,
     /// How full the context is.
     context: Option<ContextUse>,
-    /// What the requests of the turn used, if the agent says so for each.
+    /// What the requests of the turn used, if the agent reports this for each request.
     used: Option<Usage>,
-    /// The last whole text of the turn.
+    /// The last complete text of the turn.
     answer: Option<String>,
     /// The history that an agent repeats when it loads a session.
     replay: SessionReplay,
-    /// The agent has loaded the session. It may still repeat its history.
+    /// The agent has answered `session/load`. It may still repeat its history.
     is_loaded: bool,
-    /// The agent says beside its answers that its turn has failed.
+    /// The agent has reported, outside of its answers, that its turn has failed.
     has_failed: bool,
     unpriced: Unpriced,
 }
 
-/// Where the process is.
+/// What the process is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SessionStage {
-    /// The session is not open. An agent that loads one repeats its history, which is in the log already.
+    /// The session is not open yet. An agent that loads a session repeats the history of the session now; the history is in the log
+    /// already.
     #[default]
     Opening,
     Idle,
@@ -78,14 +79,14 @@ enum SessionStage {
 #[derive(Clone, Debug)]
 struct Chunks {
     kind: PartialKind,
-    /// The id that the agent gave to the message. Some give none.
+    /// The id that the agent gave to the message. Some agents give none.
     message: Option<String>,
     text: String,
-    /// It is shown while it is written.
+    /// Partials of this text have been shown.
     is_shown: bool,
 }
 
-/// A piece of a text or a thought.
+/// A chunk of a text or a thought.
 struct TextChunk {
     kind: PartialKind,
     message: Option<String>,
@@ -104,14 +105,14 @@ impl Reader for AcpReader {
     }
 
     fn partial(&mut self, line: &str) -> Option<Partial> {
-        // Few other lines have this word, and a line without it need not be parsed twice.
+        // Only lines with chunks, and few others, contain this word. So other lines are not parsed twice.
         line.contains("_chunk\"").then(|| self.piece(&object(line).ok()??))?
     }
 }
 
 impl AcpReader {
-    /// A reader for a process that works in `folder`. `opened`: the process has opened its session before. `waiting`: the message that
-    /// is to be said to it first.
+    /// A reader for a process that works in `folder`. `opened` says whether the process has opened its session already. `waiting` is the
+    /// message that the process is to receive first.
     pub fn new(prices: Arc<PriceTable>, folder: Option<String>, opened: bool, waiting: Option<WaitingMessage>) -> Self {
         let stage = if opened { SessionStage::Idle } else { SessionStage::Opening };
         Self { prices, folder, stage, replay: SessionReplay::new(waiting), ..Self::default() }
@@ -133,7 +134,7 @@ impl AcpReader {
 
     fn answer(&mut self, id: &AcpRequestId, result: Option<Fields>, error: Option<Fields>) -> Vec<Output> {
         match (id, error) {
-            // Nothing is wrong with the agent or its session.
+            // A missing login is no problem of the agent program or of the session.
             (
                 AcpRequestId::Initialize
                 | AcpRequestId::NewSession
@@ -177,7 +178,7 @@ impl AcpReader {
                 self.take_models(result.as_ref());
                 Vec::new()
             }
-            // Agents do not know this request and answer that. Any answer will do.
+            // Agents do not know this request and answer with an error. Any answer shows that the history was repeated.
             (AcpRequestId::HistoryRepeated(session), _) if self.is_loaded => {
                 let heard =
                     self.replay.heard().filter(|_| self.stage == SessionStage::Opening).map(|id| Output::Heard { id });
@@ -208,7 +209,7 @@ impl AcpReader {
         }
     }
 
-    /// What the answer that opens a session says about models.
+    /// Takes the models from the answer that opens a session.
     fn take_models(&mut self, answer: Option<&Fields>) {
         self.model = answer.and_then(declared::model);
         self.models = answer.map(declared::models).unwrap_or_default();
@@ -217,7 +218,8 @@ impl AcpReader {
 
     fn open(&mut self, session: String) -> Vec<Output> {
         let is_first = self.stage == SessionStage::Opening;
-        // What came before is the history of the session. A reader that begins again has taken it for a turn.
+        // Everything before this answer is the history of the session. A reader that started again after a restart may have read it as a
+        // turn.
         (self.stage, self.chunks, self.answer) = (SessionStage::Idle, None, None);
         self.tools = ToolCalls::default();
         let declares = Output::Declares(self.declared);
@@ -260,8 +262,8 @@ impl AcpReader {
         }
     }
 
-    /// A piece of the text that is being said. The first piece of a text is not one: a turn may begin with it, or another text may end.
-    /// It is shown together with the second.
+    /// The partial in a line. The first chunk of a text has none, because a turn may begin or another text may end with it. Its words are
+    /// shown together with the second chunk.
     fn piece(&mut self, line: &Fields) -> Option<Partial> {
         if line.text("method")? != UPDATE || self.stage != SessionStage::InTurn {
             return None;
@@ -288,7 +290,7 @@ impl AcpReader {
         }
     }
 
-    /// Adds a piece to the text that is being said. A piece of another text ends it.
+    /// Adds a chunk to the current text. A chunk of another text ends the current text.
     fn add(&mut self, chunk: TextChunk) -> Option<Output> {
         if let Some(open) = self.chunks.as_mut().filter(|open| open.goes_on_with(&chunk)) {
             open.text.push_str(&chunk.text);
@@ -300,7 +302,7 @@ impl AcpReader {
         whole
     }
 
-    /// The text that was being said, which is whole now.
+    /// The current text, which is complete now.
     fn whole_text(&mut self) -> Option<Output> {
         let Chunks { kind, text, .. } = self.chunks.take()?;
         if text.trim().is_empty() {
@@ -317,7 +319,7 @@ impl AcpReader {
 
     fn turn_ends(&mut self, message: &str, result: TurnResult, used: Option<Usage>) -> Vec<Output> {
         let mut outputs = self.begin_turn();
-        // A turn that fails before it says anything has taken its message in all the same.
+        // If a turn fails before the agent says anything, the agent has received the message nevertheless.
         outputs.push(Output::Heard { id: message.to_owned() });
         outputs.extend(self.whole_text());
         outputs.extend(self.tools.close());
@@ -329,7 +331,7 @@ impl AcpReader {
             text: self.answer.take(),
             num_turns: 1,
             denials: Vec::new(),
-            // Money is counted for the session, tokens are counted for the turn.
+            // The agent counts the cost for the session, and the tokens for the turn.
             total: Usage { cost: self.cost.unwrap_or_default(), ..Usage::default() },
             since_last: Some(used),
             context: self.context,
@@ -341,7 +343,7 @@ impl AcpReader {
         outputs
     }
 
-    /// A request to the model is over. The end of the turn repeats the sum.
+    /// The usage of one request to the model. The end of the turn repeats the sum.
     fn request_used(&mut self, used: Usage) -> Output {
         let usage = self.priced(used);
         self.used = Some(self.used.unwrap_or_default() + usage);
@@ -358,7 +360,8 @@ impl AcpReader {
         }
     }
 
-    /// A request of the agent. One of an unknown kind is asked like any other, because the agent waits for an answer.
+    /// A request of the agent. A request of an unknown kind is handled like a request for permission, because the agent waits for an
+    /// answer.
     fn request(&mut self, method: &str, id: &str, params: &Fields) -> Vec<Output> {
         let mut outputs = self.begin_turn();
         outputs.extend(self.whole_text());
@@ -372,7 +375,7 @@ impl AcpReader {
     }
 }
 
-/// The piece of a text in an update.
+/// The chunk of a text in an update.
 fn chunk(update: &Fields) -> Option<TextChunk> {
     let kind = match update.text("sessionUpdate")?.as_str() {
         "agent_message_chunk" => PartialKind::Text,

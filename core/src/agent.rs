@@ -1,5 +1,5 @@
-//! An agent: an entry in the registry, which outlives its processes. It is created as a fork of another agent, has a parent, and ends when
-//! it is killed or expires. Its messages are in the log; the world keeps where to look for them.
+//! An agent: an identity that outlives its processes. An agent is created by a fork of another agent, it has a parent, and it ends when it
+//! is killed. Its messages are in the log; the world knows where they are.
 
 use crate::event::{AgentEvent, BudgetEvent};
 use crate::history::Cut;
@@ -13,53 +13,53 @@ use serde::{Deserialize, Serialize};
 pub const ROOT_NAME: &str = "root";
 /// The longest name, provider or model, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
-/// The longest remark on why an agent was killed.
+/// The longest remark on a kill, in bytes.
 pub const MAX_REMARK_BYTES: usize = 1_024;
-/// How many forks of one agent may wait for their results. A model asks for a few in one message.
+/// How many forks of one agent may wait for tool results. A model requests a few in one message.
 pub const MAX_PENDING_FORKS: usize = 16;
-/// The longest time an egg may take to hatch: a day.
+/// The longest time limit of an egg: a day.
 pub const MAX_HATCH_MS: u64 = 24 * 3_600 * 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
-    /// When a parent is killed, its children get the parent's parent.
+    /// The parent at the moment. When a parent is killed, its children get another parent.
     pub parent: Option<AgentId>,
-    /// Where its history comes from. This never changes: a new parent does not change what was inherited.
+    /// Where the inherited history comes from. This never changes, even if the parent does.
     pub origin: Option<Origin>,
-    /// Its children that are not dead.
+    /// The children that are not dead.
     pub children: OrdSet<AgentId>,
     pub name: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
     pub lifecycle: Lifecycle,
-    /// The event by which it was made: all its own messages come after it, and all that it inherits comes before.
+    /// The event that created the agent. All its own messages come after this event, and all inherited messages before it.
     pub born: EventId,
     pub created: Timestamp,
     pub last_active: Timestamp,
     pub last_message: Option<EventId>,
     pub messages: u64,
-    /// Tools that were called and have not answered.
+    /// How many tool calls have no result yet.
     pub open_tools: u32,
-    /// Forks that were asked for in the middle of a tool call, in that order.
+    /// Forks that were requested while tools ran, in the order of the requests.
     pub pending_forks: Vector<PendingFork>,
-    /// Where its own history was cut, in order.
+    /// The clears and rewinds of its own history, in order.
     pub cuts: Vector<Cut>,
     /// Its marks, in order.
     pub marks: Vector<(EventId, String)>,
 }
 
-/// Up to where an agent inherits the history of another.
+/// Up to which message an agent inherits the history of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Origin {
     pub agent: AgentId,
-    /// The last of that agent's own messages that is inherited. Nothing when it had none: not a limit of 0, which would let
-    /// later ones in.
+    /// The last of that agent's own messages that is inherited. None if that agent had no message yet. A limit of 0 would not do: later
+    /// messages would be inherited.
     #[serde(default)]
     pub upto: Option<EventId>,
 }
 
-/// Everything that is decided when an agent is made.
+/// Everything that is decided when an agent is created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Birth {
@@ -74,25 +74,25 @@ pub struct Birth {
     /// Its first message.
     #[serde(default)]
     pub prompt: Option<String>,
-    /// The session in which it is awake.
+    /// The session that the agent joins.
     #[serde(default)]
     pub session: Option<SessionId>,
-    /// When given, it is an egg that expires unless it speaks within this time.
+    /// If set, the agent is an egg and expires unless it speaks within this time.
     #[serde(default)]
     pub hatch_ms: Option<u64>,
-    /// When given, a process plays it from the start.
+    /// If set, the agent's first run is requested at once.
     #[serde(default)]
     pub run: Option<Box<RunSpec>>,
-    /// What it may spend.
+    /// The budget of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Money>,
-    /// It works for the step of a quest that its parent works for.
+    /// The agent works for the quest step of its parent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_step: bool,
 }
 
 impl Birth {
-    /// A birth with an id and nothing else.
+    /// Only an id.
     pub fn of(agent: AgentId) -> Self {
         Self {
             agent,
@@ -109,8 +109,8 @@ impl Birth {
     }
 }
 
-/// A fork that was asked for while tools of the parent ran. The call of the tool that asked for it has no result yet, so the child is born
-/// when the result is in the parent's history: the child inherits a call with its answer.
+/// A fork that was requested while tools of the parent ran. The tool call that requested the fork has no result yet. So the child is
+/// created when the result is in the parent's history, and inherits the call together with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingFork {
     pub birth: Box<Birth>,
@@ -120,29 +120,29 @@ pub struct PendingFork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PendingForkState {
     Waiting,
-    /// The child is born next. It inherits up to this message, whatever is said meanwhile.
+    /// The child is created next. It inherits the history up to this message, even if the parent says more in the meantime.
     Ready {
         upto: Option<EventId>,
     },
 }
 
-/// What an agent can be. Nothing is deleted: an end is a state.
+/// The state of an agent. Agents are never deleted: they end in a final state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Lifecycle {
-    /// It was created and has not been heard from yet.
+    /// Created, and not heard from yet.
     Hatching { until: Timestamp, session: Option<SessionId> },
-    /// Takes part, perhaps in a session.
+    /// Awake, perhaps in a session.
     Alive { session: Option<SessionId> },
-    /// It rests until it is woken.
+    /// At rest until it is woken.
     Sleeping,
-    /// It was not heard from in time.
+    /// Not heard from in time.
     Expired { at: Timestamp },
-    /// Killed, for good.
+    /// Killed. This is final.
     Dead { at: Timestamp },
 }
 
 impl Agent {
-    /// The session that it is awake in.
+    /// The session in which the agent is awake.
     pub fn session(&self) -> Option<SessionId> {
         match self.lifecycle {
             Lifecycle::Hatching { session, .. } | Lifecycle::Alive { session } => session,
@@ -150,7 +150,7 @@ impl Agent {
         }
     }
 
-    /// False when nothing can happen to it any more.
+    /// False if the agent is in a final state.
     pub fn is_living(&self) -> bool {
         match self.lifecycle {
             Lifecycle::Hatching { .. } | Lifecycle::Alive { .. } | Lifecycle::Sleeping => true,
@@ -160,7 +160,7 @@ impl Agent {
 }
 
 impl Lifecycle {
-    /// The word for it, the same everywhere.
+    /// The name of the state, the same in all interfaces.
     pub fn word(self) -> &'static str {
         match self {
             Self::Hatching { .. } => "hatching",
@@ -172,7 +172,7 @@ impl Lifecycle {
     }
 }
 
-/// An agent that something can still happen to.
+/// The agent, if it is not in a final state.
 pub(crate) fn living(world: &World, id: AgentId) -> Result<&Agent, Refusal> {
     let agent = world.agent(id).ok_or(Refusal::UnknownAgent(id))?;
     match agent.lifecycle {
@@ -182,7 +182,7 @@ pub(crate) fn living(world: &World, id: AgentId) -> Result<&Agent, Refusal> {
     }
 }
 
-/// Agent 0: the one that all others descend from.
+/// Creates agent 0, from which all others descend.
 pub(crate) fn found(world: &World, agent: AgentId, name: Option<&str>) -> Result<Vec<Event>, Refusal> {
     check_name(name)?;
     match world.root() {
@@ -202,7 +202,7 @@ pub(crate) fn found(world: &World, agent: AgentId, name: Option<&str>) -> Result
     }
 }
 
-/// Makes an agent that inherits a history. The cost does not depend on the length of the history, because the child only refers to it.
+/// Creates an agent that inherits a history. The cost does not depend on the length of the history, because the child only refers to it.
 pub(crate) fn fork(
     world: &World,
     parent: AgentId,
@@ -245,7 +245,7 @@ pub(crate) fn fork(
     }
 }
 
-/// The events of a fork's birth. A fork that works for a step of a quest starts to work when there is a slot.
+/// The events that create a fork. A fork that works for a step of a quest starts to work when there is a slot.
 pub(crate) fn born_from(
     world: &World,
     parent: AgentId,
@@ -259,7 +259,7 @@ pub(crate) fn born_from(
     }
 }
 
-/// The events of a birth: the agent, its budget, its first message, and the request to run it.
+/// The events that create an agent: the agent, its budget, its first message, and the request to run it.
 pub(crate) fn born(parent: AgentId, origin: Origin, birth: &Birth, now: Timestamp) -> Vec<Event> {
     let prompt = birth.prompt.clone().map(|prompt| crate::history::said(birth.agent, MessageKind::User, prompt));
     let run = birth.run.as_ref().map(|spec| Event::Agent {
@@ -286,7 +286,7 @@ pub(crate) fn created(parent: AgentId, origin: Origin, birth: &Birth, now: Times
     }
 }
 
-/// Kills an agent; with `cascade`, also all agents below it. Without `cascade` its children become children of its parent.
+/// Kills one agent, or with `cascade` all its descendants, too. Without `cascade` its children become children of its parent.
 pub(crate) fn kill(
     world: &World,
     agent: AgentId,
@@ -323,7 +323,7 @@ pub(crate) fn kill(
     Ok(events)
 }
 
-/// An egg's time is up.
+/// The time limit of an egg has passed.
 pub(crate) fn expire(world: &World, agent: AgentId) -> Vec<Event> {
     let moved = world.agent(agent).into_iter().flat_map(|it| orphans(world, agent, it, "has expired"));
     moved.chain([Event::Agent { agent, what: AgentEvent::Expired }]).collect()
@@ -346,12 +346,12 @@ fn orphans<'a>(world: &'a World, id: AgentId, ends: &'a Agent, how: &'a str) -> 
     ends.parent.into_iter().flat_map(moved)
 }
 
-/// Those above an agent, the nearest first.
+/// The ancestors of an agent, the nearest first.
 pub fn ancestors(world: &World, agent: AgentId) -> impl Iterator<Item = AgentId> {
     std::iter::successors(world.agent(agent).and_then(|it| it.parent), |id| world.agent(*id).and_then(|it| it.parent))
 }
 
-/// An agent and all living ones below it, parents before their children.
+/// An agent and its living descendants, parents before their children.
 pub fn below(world: &World, agent: AgentId) -> Vec<AgentId> {
     let mut found = vec![agent];
     let mut next = 0;
@@ -362,8 +362,8 @@ pub fn below(world: &World, agent: AgentId) -> Vec<AgentId> {
     found
 }
 
-/// The agent that a reference means: an id, the beginning of one, or a name that only one living agent has. If no living agent has the
-/// name, it can mean a dead agent, whose history stays.
+/// The agent that a reference names: by an id, by a name that only one living agent has, or by the beginning of an id. If no living agent
+/// has the name, a dead agent with the name is found, because its history can still be read.
 pub fn resolve(world: &World, reference: &str) -> Result<AgentId, Refusal> {
     let whole = reference.parse().ok();
     if let Some(id) = whole.filter(|id| world.agent(*id).is_some()) {
@@ -390,8 +390,8 @@ pub fn resolve(world: &World, reference: &str) -> Result<AgentId, Refusal> {
     }
 }
 
-/// Whether a person may give this name to an agent: no other living agent may have it, and `root` belongs to agent 0. Agents choose their names
-/// themselves, so two can still have the same one.
+/// Whether a user may give this name to an agent: no other living agent may have it, and `root` belongs to agent 0. Agents that choose
+/// their own names may have the same name.
 pub fn check_given_name(world: &World, name: Option<&str>, of: Option<AgentId>) -> Result<(), Refusal> {
     let Some(name) = name else { return Ok(()) };
     let reserved = world.root().filter(|_| name == ROOT_NAME);
@@ -431,7 +431,7 @@ pub(crate) fn check_name(name: Option<&str>) -> Result<(), Refusal> {
     match name {
         Some(name)
             if name.is_empty()
-                // An address of its own: an agent of this name could not be written to.
+                // `human` is an address: mail to an agent with this name could not be delivered.
                 || name == crate::mail::HUMAN
                 || name.len() > MAX_NAME_BYTES
                 || name.trim() != name

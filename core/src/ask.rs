@@ -1,5 +1,5 @@
-//! Questions to the human: one queue, first come first served. A question is known by the event that asked it. It is open until it
-//! is answered, or until the answer no longer matters.
+//! Questions to the user: one queue, the oldest first. The id of a question is the event that asked it. A question is open until it is
+//! answered, or until the answer no longer matters.
 
 use crate::agent::Agent;
 use crate::budget::BudgetScope;
@@ -10,13 +10,13 @@ use crate::{AgentId, Event, EventId, MessageKind, QuestId, Refusal, Timestamp, W
 use crate::{budget, permission, quest};
 use serde::{Deserialize, Serialize};
 
-/// The longest answer, in bytes of UTF-8: that of a message, since it may become one.
+/// The longest answer, in bytes of UTF-8: as long as a message, because an answer may become a message.
 pub const MAX_ANSWER_BYTES: usize = crate::history::MAX_MESSAGE_BYTES;
 
 /// An open question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// Who waits for the answer.
+    /// The agent that waits for the answer.
     pub agent: AgentId,
     pub about: About,
     pub text: String,
@@ -24,68 +24,71 @@ pub struct Question {
 }
 
 impl Question {
-    /// Whether no answer can matter any more, because the agent is dead and only its process has yet to end.
+    /// Whether an answer cannot matter any more, because the agent is dead and only its process has not ended yet.
     pub fn is_moot(&self, world: &World) -> bool {
         let of_its_process = match self.about {
             About::Silence(_) | About::Permission(_) => true,
-            // The step goes on with another agent, and a run that waits for money has no process.
+            // A step can continue with another agent. A run that waits for a budget has no process.
             About::Step { .. } | About::Budget { .. } | About::QuestBudget { .. } => false,
         };
         of_its_process && !world.agent(self.agent).is_some_and(Agent::is_living)
     }
 }
 
-/// What a question is about, which says what an answer does.
+/// What a question is about. This decides what an answer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// A process has been silent for too long. `wait` gives it the same time again, `stop` ends it, anything else is said to it.
+    /// A process has been silent for too long. `wait` waits for the same time again, `stop` stops the process, and any other answer is sent
+    /// to the agent as a message.
     Silence(AttemptId),
-    /// A budget is used up. An amount is the new ceiling; `stop` ends the run, or lets the quest rest that it works for.
+    /// A budget is used up. An amount is the new limit; `stop` ends the run, or pauses the quest that the agent works for.
     Budget {
-        /// None if it is the budget of a day.
+        /// None: the daily budget.
         of: Option<AgentId>,
     },
-    /// The budget of a quest is used up. An amount is the new ceiling; `stop` pauses the quest.
+    /// The budget of a quest is used up. An amount is the new limit; `stop` pauses the quest.
     QuestBudget { quest: QuestId },
-    /// A process asks for permission to use a tool. `allow`, `deny`, `always-agent` or `always-project`.
+    /// A process requests permission to use a tool. The answers are `allow`, `deny`, `always-agent` and `always-project`.
     Permission(AttemptId),
-    /// A step of a quest waits.
+    /// A step of a quest waits for the user.
     Step { quest: QuestId, trouble: StepTrouble },
 }
 
-/// Why a step waits for a person.
+/// Why a step waits for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StepTrouble {
-    /// Its agent asked. The answer is told to it, and it goes on.
+    /// The agent of the step has asked. The answer is sent to the agent, and the agent continues.
     Input,
-    /// Roles call each other in a circle, or work is handed on without an end. The answer is told to the agent, and it goes on.
+    /// Roles call each other in a circle, or the work was handed to a new agent too often. The answer is sent to the agent, and the agent
+    /// continues.
     Circle,
-    /// Its agent ended before it was done, and trying again by itself would not help. `retry`, or something to say to it.
+    /// The agent ended before the step was complete, and an automatic retry would not help. The answer is `retry`, or a message to the
+    /// agent.
     Ended,
-    /// Its ward could not be run. `retry`, or `ward: COMMAND`.
+    /// The ward could not be run. The answers are `retry` and `ward: COMMAND`.
     Ward,
-    /// It could not be merged. `retry`.
+    /// The step could not be merged. The answer is `retry`.
     Merge,
-    /// The plan needs a person's consent. `yes`, or what to change.
+    /// The plan needs the user's approval. The answer is `yes`, or what to change.
     Approval,
 }
 
-/// What a question takes for an answer: the other half of [`answer`], for those who offer buttons.
+/// The answers that a question accepts, for interfaces that offer buttons. [`answer`] carries the answers out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Takes {
-    /// Words that mean something by themselves.
+    /// Words with a fixed meaning.
     pub words: &'static [&'static str],
-    /// An amount of dollars: the new ceiling.
+    /// An amount of dollars: the new limit.
     pub amount: bool,
-    /// `ward: COMMAND`, for another ward.
+    /// `ward: COMMAND`, which sets another ward.
     pub ward: bool,
-    /// `deny: REASON`; the reason is told to the agent.
+    /// `deny: REASON`; the reason is sent to the agent.
     pub reason: bool,
-    /// Anything else, which is told to the agent.
+    /// Any other text, which is sent to the agent.
     pub text: bool,
 }
 
@@ -109,10 +112,10 @@ impl About {
     }
 }
 
-/// The question that a silent process leads to.
+/// The question about a silent process.
 pub(crate) fn of_silence(of: AttemptId, silent_ms: u64) -> Event {
     let text = format!(
-        "Nothing was heard of it for {} s. Answer `wait`, `stop`, or something to say to it.",
+        "Its process has written nothing for {} s. Answer `wait`, `stop`, or a message to the agent.",
         silent_ms / 1_000
     );
     Event::Question { agent: of.agent, what: QuestionEvent::Asked { about: About::Silence(of), text } }
@@ -123,7 +126,7 @@ fn too_little(question: EventId, spent: Money) -> Refusal {
     Refusal::BadAnswer { question, expected }
 }
 
-/// What an answer leads to.
+/// The events that an answer leads to.
 pub(crate) fn answer(world: &World, question: EventId, answer: &str, now: Timestamp) -> Result<Vec<Event>, Refusal> {
     let asked = world.question(question).ok_or(Refusal::NoQuestion(question))?;
     if answer.len() > MAX_ANSWER_BYTES {

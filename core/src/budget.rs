@@ -1,6 +1,6 @@
-//! Budgets: a limit for one agent, for one quest, and for all agents together on each day. The turn of an agent that
-//! reaches a budget is interrupted, and its run waits until a person raises the budget or the day is over. The conversation is kept, so
-//! that the run goes on where it was.
+//! Budgets: a limit for one agent, for one quest, and for all agents together on each day. If an agent reaches a budget, its turn is
+//! interrupted, and its run waits until the user raises the budget or the day is over. The conversation is kept, so the run continues
+//! where it was interrupted.
 
 use crate::ask::{About, Question};
 use crate::event::{BudgetEvent, QuestionEvent, RunEvent, StepEvent};
@@ -10,10 +10,10 @@ use crate::run::{self, Run, RunState, StopWhy};
 use crate::usage::Money;
 use crate::{AgentId, Event, QuestId, Refusal, Stream, Timestamp, World, quest};
 
-/// A day, as the log's clock counts them, in UTC.
+/// The length of a day in milliseconds. Days are counted in UTC.
 pub const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
-/// The day of an instant, counted from 1970.
+/// The number of the day of a timestamp, counted from 1970.
 pub fn day(at: Timestamp) -> i64 {
     at.0.div_euclid(DAY_MS)
 }
@@ -24,7 +24,7 @@ pub struct Over {
     pub of: BudgetScope,
     pub spent: Money,
     pub limit: Money,
-    /// When it is by itself no longer used up.
+    /// When the budget is available again without a change. Only the daily budget has such a time.
     pub until: Option<Timestamp>,
 }
 
@@ -36,12 +36,12 @@ pub enum BudgetScope {
     Day,
 }
 
-/// Whether an agent may not begin anything.
+/// The used-up budget that keeps an agent from starting anything. None if it may start.
 pub fn over(world: &World, agent: AgentId, now: Timestamp) -> Option<Over> {
     over_by(world, agent, 0, now)
 }
 
-/// Whether an agent may not go on, now that it has used `more` billionths of a dollar than the world knows.
+/// Like [`over`], if the agent has used `more` billionths of a dollar that are not in the world yet.
 pub(crate) fn over_by(world: &World, agent: AgentId, more: i128, now: Timestamp) -> Option<Over> {
     let used_up = |of: BudgetScope, limit: Option<Money>, spent: Money, until| {
         let limit = limit?;
@@ -62,7 +62,7 @@ pub(crate) fn over_by(world: &World, agent: AgentId, more: i128, now: Timestamp)
         .or_else(|| used_up(BudgetScope::Day, world.budget(None), today, Some(tomorrow)))
 }
 
-/// Sets a ceiling, or takes it away. Runs that waited for it go on.
+/// Sets a limit, or removes it. Runs that waited for the budget continue.
 pub(crate) fn set(
     world: &World,
     of: Option<AgentId>,
@@ -81,7 +81,8 @@ pub(crate) fn set(
     Ok([set].into_iter().chain(resumed.filter_map(|(agent, run)| goes_on(world, agent, run))).collect())
 }
 
-/// What a person answers who is asked for a new ceiling. Nothing when it would not even suffice for what is spent.
+/// Raises a budget because the user answered the question with a new limit. An inner `Err` has the amount that is spent already, if the new
+/// limit does not exceed it.
 pub(crate) fn raise(
     world: &World,
     agent: AgentId,
@@ -91,7 +92,7 @@ pub(crate) fn raise(
 ) -> Result<Result<Vec<Event>, Money>, Refusal> {
     let asks = world.run(agent).filter(|run| run.is_broke());
     let (spent, mut events) = match whose {
-        // The quest is over, so its budget limits nothing.
+        // A quest that has ended has no budget to exceed.
         BudgetScope::Quest(id) if world.quest(id).is_none_or(Quest::is_over) => (Money::default(), Vec::new()),
         BudgetScope::Agent(of) => {
             let spent = world.conversation(of).map_or(Money::default(), |conversation| conversation.spent.cost);
@@ -106,7 +107,7 @@ pub(crate) fn raise(
     if spent >= limit && !events.is_empty() {
         return Ok(Err(spent));
     }
-    // It may be over another ceiling, too: it goes on, so that it asks about that one.
+    // The agent may have used up another budget, too. It continues nevertheless, so that it asks about the other budget.
     let moved = |event: &Event| event.stream() == Stream::Agent(agent) || queues(event, agent);
     if !events.iter().skip(1).any(moved) {
         events.extend(asks.and_then(|run| goes_on(world, agent, run)));
@@ -118,7 +119,7 @@ fn queues(event: &Event, agent: AgentId) -> bool {
     matches!(event, Event::Step { what: StepEvent::Queued { next: NextAction::Resume { agent: queued, .. }, .. }, .. } if *queued == agent)
 }
 
-/// A parked run goes on. One that works for a quest waits for a slot of it, and does so once.
+/// The event with which a parked run continues. An agent of a quest waits for a slot, and is queued only once.
 fn goes_on(world: &World, agent: AgentId, run: &Run) -> Option<Event> {
     if world.step_fork(agent).is_some() {
         return quest::queue_fork(world, agent);
@@ -127,7 +128,7 @@ fn goes_on(world: &World, agent: AgentId, run: &Run) -> Option<Event> {
     queued.or_else(|| (!run.spec.signals).then(|| run::goes_on(world, agent, run)))
 }
 
-/// A run that is about to begin something it cannot afford, with the question that it leads to, unless that is asked already.
+/// Parks a run that is about to start something without a budget for it, and asks the user unless the question is open already.
 pub(crate) fn park(world: &World, agent: AgentId, run: &Run, over: Over) -> Vec<Event> {
     let parked = Event::Run {
         of: run.attempt_id(agent),
@@ -137,7 +138,7 @@ pub(crate) fn park(world: &World, agent: AgentId, run: &Run, over: Over) -> Vec<
     [parked].into_iter().chain(asked).collect()
 }
 
-/// The agent that asked for money on behalf of its quest no longer needs it: the next agent that waits asks instead.
+/// The agent that asked for more budget on behalf of its quest no longer needs it. The next waiting agent asks instead.
 pub(crate) fn ask_instead(world: &World, asked: &Question, now: Timestamp) -> Option<Event> {
     let (About::QuestBudget { .. } | About::Budget { of: None }) = asked.about else { return None };
     let quest = world.quest(world.assignment(asked.agent)?.quest).filter(|quest| quest.state == QuestState::Open)?;
@@ -148,13 +149,13 @@ pub(crate) fn ask_instead(world: &World, asked: &Question, now: Timestamp) -> Op
     (!is_asked(world, agent, over.about())).then(|| over.question(agent))
 }
 
-/// Whether another agent of the same quest has asked the same question. A person is asked once, however many agents wait.
+/// Whether another agent of the same quest has asked the same question. The user is asked once, even if many agents wait.
 fn is_asked(world: &World, agent: AgentId, about: About) -> bool {
     let works = |agent: AgentId| world.works_for_quest(agent);
     let Some(assignment) = world.assignment(agent).filter(|_| works(agent)) else { return false };
     world.questions().any(|(id, question)| {
         let of_quest = world.assignment(question.agent).is_some_and(|other| other.quest == assignment.quest);
-        // A question whose answer no longer matters is about to be withdrawn.
+        // A question that no longer matters is about to be withdrawn.
         let waits = world.run(question.agent).is_some_and(|run| run.question == Some(id));
         question.about == about && question.agent != agent && of_quest && waits && works(question.agent)
     })
@@ -184,8 +185,8 @@ impl Over {
     }
 }
 
-/// A person wants to give no more. The quest of an agent that asked on behalf of all is paused; an agent that asked for itself leaves its
-/// step as failed, to be tried again; and one that works for no quest is stopped.
+/// The user gives no more money. If the agent asked on behalf of its quest, the quest is paused. If the agent asked for itself, its step
+/// fails and can be retried. An agent without a quest is stopped.
 pub(crate) fn give_no_more(world: &World, agent: AgentId, about: About) -> Result<Vec<Event>, Refusal> {
     let works = world.works_for_quest(agent);
     let quest = world
@@ -204,7 +205,7 @@ pub(crate) fn give_no_more(world: &World, agent: AgentId, about: About) -> Resul
     }
 }
 
-/// An amount of dollars as a person writes it: `5`, `$5`, `0.25`.
+/// Reads an amount of dollars: `5`, `$5`, `0.25`.
 pub fn amount(text: &str) -> Option<Money> {
     let dollars: f64 = text.trim().trim_start_matches('$').trim().parse().ok()?;
     (dollars.is_finite() && dollars >= 0.0).then(|| Money::from_dollars(dollars))

@@ -1,5 +1,5 @@
-//! What is told about a build while it runs: the life of chunks, their verification, and the agent's context. Each event has an id and is
-//! recorded once. The status document keeps the newest ones in `buildEvents`.
+//! Build events: reports about a build while it runs, for example on the states of chunks, their verification, and the agent's context.
+//! Each event has an id and is recorded once. The status document keeps the newest ones in `buildEvents`.
 
 use crate::build_run::BuildRun;
 use crate::status::shape::is_time;
@@ -13,7 +13,7 @@ pub const MAX_CHECKS: usize = 1_000;
 const MAX_KIND_BYTES: usize = 64;
 const MAX_ID_BYTES: usize = 128;
 
-/// The kinds that the protocol defines. Others are accepted as they are: readers skip what they do not know.
+/// The kinds that the protocol defines. Other kinds are accepted unchanged, because readers skip unknown kinds.
 pub const KINDS: [&str; 15] = [
     "chunk-started",
     "chunk-completed",
@@ -39,7 +39,7 @@ const BOUNDARY: &str = "context-boundary";
 const MODES: [&str; 3] = ["full", "reduced", "minimal"];
 const RESULTS: [&str; 2] = ["pass", "fail"];
 
-/// An event that has been checked.
+/// A build event that has been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildEvent {
     pub id: String,
@@ -59,7 +59,7 @@ pub enum EventError {
     TooLarge(usize),
 }
 
-/// How the agent's context is doing, as the three fields of the viewer's indicator.
+/// The state of the agent's context, as the three fields that a viewer shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextHealth {
     pub isolation_mode: String,
@@ -90,7 +90,7 @@ impl EventError {
 }
 
 impl BuildEvent {
-    /// Checks an event. `id` and `now` are used if it brings none of its own.
+    /// Checks an event. `id` and `now` are used if the event has no id or no time.
     pub fn check(given: &Json, id: &str, now: &str) -> Result<Self, EventError> {
         if given.text().len() > MAX_EVENT_BYTES {
             return Err(EventError::TooLarge(given.text().len()));
@@ -133,8 +133,8 @@ impl BuildEvent {
         Ok(Self { id, kind, body: object.to_json() })
     }
 
-    /// An event as another program wrote it into the document. Nothing but its size is checked, because its writer would not be told.
-    /// None if the log cannot take it.
+    /// An event that another program wrote into the document. Only its size is checked, because the program would not see an error. None if
+    /// the event is too large for the log or is not an object.
     pub fn found(given: &Json, id: &str, now: &str) -> Option<Self> {
         if !is_takeable(given) {
             return None;
@@ -155,7 +155,7 @@ impl BuildEvent {
         &self.body
     }
 
-    /// Adds the event to the document. False if it is there already.
+    /// Adds the event to the document. False if the document has it already.
     pub fn record(&self, document: &mut StatusDocument) -> bool {
         let mut events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
         if events.iter().any(|event| has_id(event.text(), &self.id)) {
@@ -168,7 +168,7 @@ impl BuildEvent {
             && let Some(mut run) = document.field("buildRun").and_then(Json::object)
             && let Some(at) = fields(Some(&self.body)).and_then(|event| event.text("timestamp"))
         {
-            // Times are compared as they are written: RFC 3339 in UTC. An event may be told late.
+            // Times in RFC 3339 and UTC can be compared as text. An event may arrive late, so the newest time is kept.
             let newest = BuildRun::read(document).and_then(|run| run.last_checkpoint).filter(|known| *known > at);
             run.set("lastCheckpoint", newest.unwrap_or(at).as_str().into());
             document.set("buildRun", run.to_json());
@@ -178,15 +178,15 @@ impl BuildEvent {
 }
 
 impl ContextHealth {
-    /// From the newest context events, else from what another program has written into `contextState`. `usage` is what the status line was
-    /// told last.
+    /// From the newest context events, or from what another program has written into `contextState`. `usage` is the last value that the
+    /// status line received.
     pub fn of(document: &StatusDocument, usage: Option<u8>) -> Self {
         let events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
         let newest = |kind: &str| {
             let kinds = events.iter().rev().filter_map(|event| fields(Some(event)));
             kinds.into_iter().find(|event| event.text("kind").as_deref() == Some(kind))
         };
-        // The mode has a field of its own in events of newer versions, and is in the words of older ones.
+        // Newer versions write the mode into a field of its own, older ones into the summary.
         let mode = newest(BOUNDARY).and_then(|event| {
             ["isolationMode", "isolation", "mode", "summary"].iter().find_map(|field| event.text(field))
         });
@@ -202,14 +202,14 @@ impl ContextHealth {
     }
 }
 
-/// The event of a document that was given again, with a time and without an id. Some programs tell an event twice.
+/// The known event that was given again, if the given event has a time and no id. Some programs report an event twice.
 pub fn copy_of(document: &StatusDocument, given: &Json) -> Option<Object> {
     let given = given.object().filter(|given| given.get("timestamp").is_some() && id_of(given).is_none())?;
     let events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
     events.iter().filter_map(Json::object).find(|known| is_copy(known, &given))
 }
 
-/// Whether an event without an id is one that is known, to which Hatchery has given an id and perhaps a time.
+/// Whether an event without an id is a known event, to which Hatchery has added an id and perhaps a time.
 pub(crate) fn is_copy(known: &Object, given: &Object) -> bool {
     let bare = |event: &Object| {
         let mut event = event.clone();
@@ -222,7 +222,7 @@ pub(crate) fn is_copy(known: &Object, given: &Object) -> bool {
     bare(known) == bare(given)
 }
 
-/// The id of an event. Other programs may number their events.
+/// The id of an event. Other programs may use numbers as ids.
 pub fn id_of(event: &Object) -> Option<String> {
     let id = event.get("id")?;
     match id.kind() {
@@ -235,17 +235,17 @@ pub fn id_of(event: &Object) -> Option<String> {
 
 /// Whether the JSON text of an event has this id.
 pub(crate) fn has_id(event: &str, id: &str) -> bool {
-    // Decoding every event for every new one would take long: only one that has the letters of the id can be the same.
+    // Decoding every known event for each new one would be slow. Only an event whose text contains the id can have it.
     (!is_plain(id) || event.contains(id))
         && Json::parse(event).ok().and_then(|event| id_of(&event.object()?)).as_deref() == Some(id)
 }
 
-/// Whether the log takes an event of another program.
+/// Whether an event of another program can be stored in the log.
 pub(crate) fn is_takeable(event: &Json) -> bool {
     event.kind() == JsonKind::Object && event.text().len() <= MAX_EVENT_BYTES
 }
 
-/// Written in JSON as it is, without escapes.
+/// Whether JSON writes the id without escapes.
 fn is_plain(id: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))

@@ -1,5 +1,5 @@
-//! A build run: an approved plan of chunks and how far it is, as it stands in `buildRun` of the status document. It survives the session
-//! that began it. This room reads it, moves it on and says what a resumed build has to do.
+//! A build run: an approved plan of chunks and its progress, as it stands in `buildRun` of the status document. It survives the session
+//! that started it. This file reads a build run, changes it, and says what is left to do when a build is resumed.
 
 mod chunk;
 mod plan;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub enum RunStatus {
     Running,
     Paused,
-    /// It ended, and some chunks failed.
+    /// The run has ended, and some chunks failed.
     Partial,
     Completed,
 }
@@ -33,7 +33,7 @@ pub struct BuildRun {
     pub phase: Option<String>,
 }
 
-/// What is done with completed chunks whose sections have changed since.
+/// What is done with completed chunks whose sections of the spec have changed since they were built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ChangedChunks))]
 #[serde(rename_all = "snake_case")]
@@ -42,25 +42,25 @@ pub enum ChangedChunks {
     Keep,
 }
 
-/// What was decided about a run that is resumed.
+/// The user's decisions when a run is resumed.
 #[derive(Clone, Copy, Debug)]
 pub struct ResumeTerms<'a> {
-    /// Completed chunks that are built again.
+    /// Completed chunks that are to be built again.
     pub rebuild: &'a [ChunkId],
-    /// What is done with the other chunks that are outdated. If nothing is decided, the run is not resumed.
+    /// What is done with the other outdated chunks. If there are any and this is not set, the run is not resumed.
     pub changed: Option<ChangedChunks>,
     /// The fingerprints of the spec's sections as they are now, by alias.
     pub sections: &'a BTreeMap<String, String>,
 }
 
-/// What a person or an agent must know to resume a build.
+/// What the user or an agent must know to resume a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resume {
     pub run: BuildRun,
     pub done: Vec<ChunkId>,
     pub remaining: Vec<ChunkId>,
     pub failed: Vec<ChunkId>,
-    /// Those of the remaining chunks whose dependencies are completed.
+    /// The remaining chunks whose dependencies are completed.
     pub ready: Vec<ChunkId>,
     /// Completed chunks that were built from another version of the spec than the current one.
     pub outdated: Vec<ChunkId>,
@@ -140,7 +140,7 @@ impl RunStatus {
 }
 
 impl BuildRun {
-    /// The run of a document. One whose status is missing or unknown counts as running: it must not be lost by a misspelling.
+    /// The run of a document. A run with a missing or unknown status counts as running, so that a typing error does not lose it.
     pub fn read(document: &StatusDocument) -> Option<Self> {
         let run = fields(document.field("buildRun"))?;
         let status = run.text("status").and_then(|status| RunStatus::parse(&status)).unwrap_or(RunStatus::Running);
@@ -159,13 +159,13 @@ impl BuildRun {
         self.chunks.iter().find(|chunk| chunk.id == id)
     }
 
-    /// What a chunk waits for.
+    /// The dependencies of a chunk that are not completed.
     pub fn open_dependencies(&self, chunk: &Chunk) -> Vec<ChunkId> {
         let completed = |id: &ChunkId| self.chunk(*id).is_some_and(|chunk| chunk.state == ChunkState::Completed);
         chunk.depends_on.iter().copied().filter(|id| !completed(id)).collect()
     }
 
-    /// What is left to do, if this run can be resumed at all.
+    /// What is left to do. None if the run is completed.
     pub fn resume(&self, spec_version: Option<&str>, now: &BTreeMap<String, String>) -> Option<Resume> {
         if self.status == RunStatus::Completed {
             return None;
@@ -188,8 +188,9 @@ impl BuildRun {
         })
     }
 
-    /// The completed chunks whose sections have changed since they were built. A section that is gone has changed. Where the fingerprint of
-    /// a section is not known, another version of the spec counts as a change; a chunk without fingerprints and version cannot be compared.
+    /// The completed chunks whose sections have changed since they were built. A section that was removed counts as changed. If the
+    /// fingerprint of a section is not known, the version of the spec is compared instead. A chunk without fingerprints and version cannot
+    /// be compared, and does not count.
     fn outdated(&self, spec_version: Option<&str>, now: &BTreeMap<String, String>) -> Vec<ChunkId> {
         let differs = |chunk: &&Chunk| {
             let known = || chunk.sections.iter().filter_map(|alias| Some((alias, chunk.fingerprints.get(alias)?)));
@@ -203,7 +204,8 @@ impl BuildRun {
     }
 }
 
-/// Moves a chunk on, and the run with it: it is cleared when its last chunk is completed, and partial if nothing is left but failures.
+/// Changes the state of a chunk, and the status of the run with it: the run is cleared when its last chunk is completed, and becomes
+/// partial if all chunks that are left have failed or depend on a failed one.
 pub fn move_chunk(
     document: &mut StatusDocument,
     id: ChunkId,
@@ -241,7 +243,7 @@ pub fn move_chunk(
     Ok(state)
 }
 
-/// Pauses a run that has something left to do.
+/// Pauses a run that is not completed.
 pub fn pause(document: &mut StatusDocument) -> Result<(), BuildError> {
     let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
     match run.status {
@@ -255,7 +257,7 @@ fn set_status(document: &mut StatusDocument, status: RunStatus) {
     edit_run(document, |run| run.set("status", status.name().into()));
 }
 
-/// Goes on with a run in a new session: interrupted chunks, failed ones and those that are built again go back to the plan.
+/// Continues a run in a new session. Interrupted chunks, failed chunks and chunks that are to be built again become planned.
 pub fn resume(document: &mut StatusDocument, terms: &ResumeTerms<'_>, now: &str) -> Result<(), BuildError> {
     let run = BuildRun::read(document).ok_or(BuildError::NoRun)?;
     if let Some(unknown) = terms.rebuild.iter().find(|id| run.chunk(**id).is_none()) {
@@ -284,7 +286,7 @@ pub fn resume(document: &mut StatusDocument, terms: &ResumeTerms<'_>, now: &str)
     Ok(())
 }
 
-/// Forgets the run.
+/// Removes the run from the document.
 pub fn clear(document: &mut StatusDocument) {
     document.clear("buildRun");
     document.clear("chunkProgress");
@@ -297,7 +299,7 @@ fn edit_run(document: &mut StatusDocument, change: impl FnOnce(&mut Object)) {
     }
 }
 
-/// Changes one chunk and leaves the others as they are, also those that make no sense.
+/// Changes one chunk. All others stay as they are, even if they cannot be understood.
 fn edit_chunk(run: &mut Object, id: ChunkId, change: impl FnOnce(&mut Object)) {
     let Some(mut chunks) = run.get("chunks").and_then(Json::list) else { return };
     let objects = chunks.iter_mut().filter(|chunk| chunk.kind() == JsonKind::Object);
@@ -313,10 +315,10 @@ fn edit_chunk(run: &mut Object, id: ChunkId, change: impl FnOnce(&mut Object)) {
     run.set("chunks", Json::of_list(&chunks));
 }
 
-/// Brings the run's status and the progress up to date with its chunks. A run whose chunks are all completed is over, and is cleared.
+/// Updates the run's status and progress from its chunks. A run whose chunks are all completed is cleared.
 fn settle(document: &mut StatusDocument) {
     if let Some(run) = BuildRun::read(document) {
-        // A failed chunk is over, and those that depend on it cannot begin.
+        // A failed chunk has ended, and the chunks that depend on it cannot start.
         let is_stuck = |chunk: &Chunk| match chunk.state {
             ChunkState::Completed | ChunkState::Failed { .. } => true,
             ChunkState::Planned { .. } => !run.open_dependencies(chunk).is_empty(),

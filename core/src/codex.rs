@@ -1,8 +1,8 @@
-//! Reads the output of `codex app-server`, line by line, into [`Output`]s. It is JSON-RPC without the version field: answers to our
-//! requests, notifications, and requests of codex.
+//! Reads the output of `codex app-server`, line by line, into [`Output`]s. The lines are JSON-RPC without the version field: answers to
+//! Hatchery's requests, notifications, and requests of codex.
 //!
-//! The ids of our requests say what was asked ([`CodexRequestId`]), so any reader understands any answer. Unknown methods and kinds of
-//! items are skipped, because new versions bring new ones all the time. Only a line that is not JSON is an error.
+//! The ids of Hatchery's requests say what was requested ([`CodexRequestId`]), so any reader understands any answer. Unknown methods and
+//! kinds of items are skipped, because new versions of codex often bring new ones. Only a line that is not JSON is an error.
 
 mod command_line;
 pub(crate) mod failure;
@@ -30,26 +30,26 @@ use tally::Tally;
 pub use permission::{ApprovalKind, approval};
 pub use request_id::CodexRequestId;
 
-/// How many sub-agents are told apart. Codex runs a few at once.
+/// How many subagents are told apart. Codex runs a few at once.
 const MAX_SUBAGENTS: usize = 256;
-/// How many requests of codex are remembered until they are resolved. It asks for a few at once.
+/// How many requests of codex are remembered until they are resolved. Codex sends a few at once.
 const MAX_OPEN_REQUESTS: usize = 256;
 
 /// Reads the output of one process.
 #[derive(Clone, Debug, Default)]
 pub struct CodexReader {
     opening: OpeningProgress,
-    /// The thread that the process has opened. Every other thread is a sub-agent's.
+    /// The thread that the process has opened. Every other thread belongs to a subagent.
     thread: Option<String>,
-    /// The folder that the process works in.
+    /// The folder in which the process works.
     folder: Option<String>,
     items: Items,
-    /// The tool use by which each sub-agent was started, by its thread.
+    /// The tool use that started each subagent, by the subagent's thread.
     subagents: BTreeMap<String, String>,
     /// Requests of codex that wait for an answer, by the id that codex gave them.
     asked: BTreeMap<String, String>,
     tally: Tally,
-    /// The item that codex is writing.
+    /// The item whose text codex is writing now.
     writing: Option<String>,
     progress: TurnProgress,
     /// A turn runs.
@@ -58,26 +58,27 @@ pub struct CodexReader {
     limit: Option<Output>,
 }
 
-/// What a turn has come to. Codex takes a message until the very end of a turn: it keeps one that comes after its last look, and ends the
-/// turn without asking the model about it.
+/// How far a turn has come. Codex accepts a message until the very end of a turn. A message that arrives after codex last checked for
+/// messages is kept in the thread, but the turn ends without a request to the model about the message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TurnProgress {
     /// The model has not said anything yet.
     #[default]
     Begun,
     Answered,
-    /// After what the model said, a message came.
+    /// A message arrived after the model answered.
     Addressed,
 }
 
-/// How far the process has come until it can work.
+/// What has happened before the process is ready.
 #[derive(Clone, Debug, Default)]
 struct OpeningProgress {
     /// The answer to the request that opens the thread.
     thread: Option<OpenedThread>,
-    /// A resumed thread is asked which messages it holds. Messages wait for the answer, so that none is sent twice.
+    /// A resumed thread must be asked which messages it contains. Hatchery sends messages only after the answer, so that none is sent
+    /// twice.
     needs_turns: bool,
-    /// It has said which. This may come before the thread is open.
+    /// The answer about the messages has arrived. It may arrive before the thread is open.
     has_turns: bool,
     tools_answer: bool,
     is_over: bool,
@@ -96,19 +97,19 @@ impl Reader for CodexReader {
     }
 
     fn partial(&mut self, line: &str) -> Option<Partial> {
-        // Few lines are of this kind, and the others need not be parsed twice.
+        // Only lines with partials, and few others, contain this word. So other lines are not parsed twice.
         line.contains("elta\"").then(|| self.piece(&object(line).ok()??))?
     }
 }
 
 impl CodexReader {
-    /// A reader for a process that works in `folder` and has opened this thread before, or has yet to open one.
+    /// A reader for a process that works in `folder`. `thread` is the thread that the process has opened already, if any.
     pub fn new(prices: Arc<PriceTable>, folder: Option<String>, thread: Option<&str>) -> Self {
         let opening = OpeningProgress { is_over: thread.is_some(), ..OpeningProgress::default() };
         Self { opening, folder, thread: thread.map(str::to_owned), tally: Tally::new(prices), ..Self::default() }
     }
 
-    /// Names the model that was asked for. The line that names the model of the thread may be gone.
+    /// Sets the requested model. The line that names the thread's model may not be in the spool any more.
     #[must_use]
     pub fn with_model(mut self, model: Option<&str>) -> Self {
         if let Some(thread) = self.thread.clone() {
@@ -117,7 +118,7 @@ impl CodexReader {
         self
     }
 
-    /// A piece of what codex writes. Sub-agents are not shown while they write.
+    /// The partial in a line. Partials of subagents are not shown.
     fn piece(&mut self, line: &Fields) -> Option<Partial> {
         let kind = match line.text("method")?.as_str() {
             "item/agentMessage/delta" => PartialKind::Text,
@@ -163,12 +164,12 @@ impl CodexReader {
                 let turns = result.map(|result| result.objects("data")).unwrap_or_default();
                 heard(&turns).into_iter().chain(self.ready()).collect()
             }
-            // A thread that cannot say what it holds is told everything that waits. One that is not open has said why.
+            // If the thread cannot list its messages, all waiting messages are sent. If the thread is not open, another answer says why.
             (CodexRequestId::ListTurns, Some(problem)) => {
                 self.opening.has_turns = true;
                 let is_open = self.opening.thread.is_some();
                 let text = format!(
-                    "codex does not say which messages its thread holds, so one may be said to it twice: {problem}"
+                    "codex does not say which messages its thread contains, so it may receive a message twice: {problem}"
                 );
                 is_open.then_some(Output::Note { text }).into_iter().chain(self.ready()).collect()
             }
@@ -180,7 +181,7 @@ impl CodexReader {
         }
     }
 
-    /// Codex does not take a message. Without a turn that runs, none will end, so this is the end of one.
+    /// Codex refuses a message. If no turn is running, no turn end will follow, so the refusal counts as the end of a turn.
     fn refused(&mut self, problem: &str) -> Output {
         let detail = format!("codex has refused a message: {problem}");
         if self.in_turn {
@@ -196,9 +197,9 @@ impl CodexReader {
             return Vec::new();
         }
         let result = match problem {
-            // It has no records of a thread that was killed before its first message.
+            // Codex has no records of a thread whose process was killed before the first message.
             _ if problem.contains("no rollout found") => TurnResult::SessionUnknown,
-            // The process before may need a moment to leave the thread, so this is tried again.
+            // The previous process may need a moment to release the thread, so the request is repeated.
             _ if problem.contains("active writer") => TurnResult::Failed {
                 kind: FailureKind::Other,
                 detail: format!("another process of codex has the thread open ({problem}): end that process"),
@@ -294,13 +295,13 @@ impl CodexReader {
         self.thread.as_deref().is_some_and(|own| own != thread)
     }
 
-    /// What a sub-agent says changes nothing about its parent, except for what it uses.
+    /// The outputs of a subagent's notification. Apart from the usage, they do not change the state of the parent.
     fn of_subagent(&mut self, thread: &str, method: &str, params: &Fields) -> Vec<Output> {
         let outputs = match method {
             "item/started" => self.items.started(params),
             "item/completed" => self.items.completed(params),
             "error" => failure::error(params).into_iter().collect(),
-            // What a sub-agent uses is used by its parent.
+            // The usage of a subagent counts for the agent of the run.
             "thread/tokenUsage/updated" => return self.used(thread, false, params),
             _ => Vec::new(),
         };
@@ -311,7 +312,7 @@ impl CodexReader {
             .collect()
     }
 
-    /// What was used by a request that is over. The end of the turn repeats the sum.
+    /// The usage of one finished request. The end of the turn repeats the sum.
     fn used(&mut self, thread: &str, own: bool, params: &Fields) -> Vec<Output> {
         let context = self.tally.note_context(own, params);
         let Some(usage) = self.tally.take(thread, own, params) else { return Vec::new() };
@@ -319,7 +320,7 @@ impl CodexReader {
         [Output::Used { usage, context }].into_iter().chain(without_price).collect()
     }
 
-    /// The call that starts a sub-agent names its thread when it is completed.
+    /// The tool call that starts a subagent names the subagent's thread when the call is completed.
     fn note_subagents(&mut self, params: &Fields) {
         let Some(item) = params.object("item") else { return };
         if item.text("type").as_deref() != Some("collabAgentToolCall") {
@@ -334,7 +335,7 @@ impl CodexReader {
         }
     }
 
-    /// The start gate: whether our tools answer the process.
+    /// The start gate: whether Hatchery's tools answer the process.
     fn tools_status(&mut self, params: &Fields) -> Option<Output> {
         if params.text("name").as_deref() != Some(TOOL_SERVER) || self.opening.is_over {
             return None;
@@ -346,7 +347,7 @@ impl CodexReader {
             }
             Some(status @ ("failed" | "cancelled")) => {
                 let reason = params.text("error").unwrap_or_else(|| status.to_owned());
-                Some(Output::NotReady { why: format!("it says of the `{TOOL_SERVER}` tools: {reason}") })
+                Some(Output::NotReady { why: format!("codex reports about the `{TOOL_SERVER}` tools: {reason}") })
             }
             _ => None,
         }
@@ -399,7 +400,7 @@ impl CodexReader {
         Some(limit)
     }
 
-    /// A request of codex. One of an unknown kind is asked like any other, because codex waits for an answer.
+    /// A request of codex. A request of an unknown kind is handled like a request for permission, because codex waits for an answer.
     fn request(&mut self, method: &str, id: &str, params: &Fields) -> Vec<Output> {
         let asked = permission::asked(method, id, params, &self.items, self.folder.as_deref());
         if self.asked.len() < MAX_OPEN_REQUESTS {
@@ -409,7 +410,7 @@ impl CodexReader {
     }
 }
 
-/// The messages of ours that turns hold.
+/// Hatchery's messages that the turns contain.
 fn heard(turns: &[Fields]) -> Vec<Output> {
     let items = turns.iter().flat_map(|turn| turn.objects("items"));
     items.filter_map(|item| item.text("clientId")).map(|id| Output::Heard { id }).collect()

@@ -1,4 +1,4 @@
-//! Every command, in the imperative. The sender of a command chooses the ids of new things, because the core has no randomness.
+//! Every command. The sender of a command chooses the ids of new things, because the core has no randomness.
 
 use crate::agent::Birth;
 use crate::event::{FieldEdit, Refused, SeatEvent};
@@ -24,12 +24,12 @@ pub enum Command {
         label: Option<String>,
         idle_ms: Option<u64>,
     },
-    /// Asks for the end of a session. The request is recorded first; then the runner carries it out.
+    /// Requests the end of a session. The request is recorded first; then the runner carries it out.
     EndSession {
         session: SessionId,
         reason: EndReason,
     },
-    /// The shell reports that nothing of an ending session is left.
+    /// The runner reports that no agent of an ending session is at work any more.
     CloseSession {
         session: SessionId,
     },
@@ -38,7 +38,7 @@ pub enum Command {
         agent: AgentId,
         name: Option<String>,
     },
-    /// Makes an agent that inherits the history of another, up to now or up to an earlier message.
+    /// Creates an agent that inherits the history of another, up to now or up to an earlier message.
     Fork {
         parent: AgentId,
         at: Option<EventId>,
@@ -55,7 +55,7 @@ pub enum Command {
     Kill {
         agent: AgentId,
         cascade: bool,
-        /// The agent that asks. None if a person asks.
+        /// The agent that kills. None if the user does.
         by: Option<AgentId>,
         remark: Option<String>,
     },
@@ -76,92 +76,92 @@ pub enum Command {
         to: Address,
         body: String,
     },
-    /// Claims the oldest queued mail, perhaps of one sender.
+    /// Delivers the oldest queued mail to a reader that waits, perhaps only mail of one sender.
     TakeMail {
         to: Address,
         from: Option<Address>,
     },
-    /// Reads the oldest unread mail, or a certain one.
+    /// Reads the oldest unread mail, or the given one.
     ReadMail {
         to: Address,
         mail: Option<EventId>,
     },
-    /// Gives an agent a conversation that was begun elsewhere: its runs go on with it.
+    /// Gives an agent a conversation that was started outside of Hatchery. The agent's runs continue this conversation.
     AdoptHarnessSession {
         agent: AgentId,
         harness_session: ForeignSession,
-        /// What to call the agent.
+        /// The name that the agent gets.
         name: Option<String>,
     },
-    /// Asks for a process that plays the agent.
+    /// Requests a process for the agent.
     StartRun {
         agent: AgentId,
         spec: RunSpec,
     },
-    /// Says something to an agent. When nothing runs it, `spec` says how it is to be run.
+    /// Sends a message to an agent. If the agent has no open run, `spec` says how to run it.
     Say {
         agent: AgentId,
         text: String,
         spec: Option<RunSpec>,
     },
-    /// The runner has no place for a process of an attempt yet.
+    /// The runner has no place yet for the process of an attempt.
     ReportWaiting {
         of: AttemptId,
     },
-    /// The runner has a process for an attempt.
+    /// The runner has started a process for an attempt, or has found the running one.
     ReportSpawn {
         of: AttemptId,
         process: Process,
-        /// The session in the harness, if it is known before the start.
+        /// The harness session, if it is known before the start.
         session: Option<String>,
-        /// The session that this one begins as a copy of.
+        /// The harness session of which this one is a copy.
         copy_of: Option<String>,
         capabilities: Capabilities,
     },
-    /// What a process wrote, from one byte to another.
+    /// The output of a process from one byte position to another.
     TakeOutput {
         of: AttemptId,
         from: u64,
         upto: u64,
         outputs: Vec<Output>,
     },
-    /// Something that an agent asked of us by a tool, or why it makes no sense.
+    /// A tool call of an agent, or the reason why the call cannot be understood.
     TakeCall {
         of: AttemptId,
-        /// The position of the call among the calls of the attempt: 1, 2, 3, …
+        /// The number of the call in the attempt: 1, 2, 3, …
         number: u64,
         ask: Result<Box<Command>, Refused>,
     },
-    /// A process is gone, or could not be started.
+    /// A process has ended, or could not be started.
     ReportExit {
         of: AttemptId,
         exit: Exit,
-        /// What else is known about it, for people.
+        /// More evidence about the exit, for people.
         evidence: Option<String>,
     },
-    /// An attempt belongs to another project folder, from which the log was imported or copied. Nothing of it can be reached from here.
+    /// An attempt belongs to another project folder, from which the log was imported or copied. Its process cannot be reached from here.
     ReportUnreachable {
         of: AttemptId,
     },
-    /// What the human says to a question.
+    /// The user's answer to a question.
     AnswerQuestion {
         question: EventId,
         answer: String,
     },
-    /// Takes back a rule that allows tools without a question.
+    /// Removes a rule that allows tools without a question.
     RemovePermissionRule {
         rule: EventId,
     },
-    /// Sets a ceiling for an agent, or for all agents on each day; none takes it away.
+    /// Sets the budget of an agent, or the daily budget of all agents. None removes the budget.
     SetBudget {
         agent: Option<AgentId>,
         limit: Option<Money>,
     },
-    /// Breaks off the turn of an agent.
+    /// Interrupts the turn of an agent.
     InterruptRun {
         agent: AgentId,
     },
-    /// Asks for the end of a run. The request is recorded first; then the runner carries it out.
+    /// Requests the end of a run. The request is recorded first; then the runner carries it out.
     StopRun {
         agent: AgentId,
     },
@@ -181,42 +181,42 @@ pub enum Command {
     AbandonQuest {
         quest: QuestId,
     },
-    /// Sets the ceiling of a quest; none takes it away.
+    /// Sets the budget of a quest. None removes the budget.
     SetQuestBudget {
         quest: QuestId,
         limit: Option<Money>,
     },
-    /// Names another ward for a quest that goes on; none takes it away.
+    /// Sets another ward for a quest that has not ended. None removes the ward.
     SetWard {
         quest: QuestId,
         command: Option<String>,
-        /// How long it may take, if the quest has no ward yet.
+        /// The time limit, if the quest has no ward yet.
         limit_ms: u64,
     },
-    /// Tries a failed step again.
+    /// Retries a failed step.
     RetryStep {
         quest: QuestId,
         step: StepId,
-        /// By a new agent, which does not know the conversation of the one before.
+        /// Use a new agent, which does not know the conversation of the previous one.
         fresh: bool,
     },
-    /// An agent says what its quest is to achieve.
+    /// An agent sets the requirements of its quest.
     SetRequirements {
         agent: AgentId,
         requirements: Requirements,
     },
-    /// An agent hands in the steps of its quest.
+    /// An agent submits the steps of its quest.
     PlanSteps {
         agent: AgentId,
         steps: Vec<StepPlan>,
     },
-    /// An agent says how it stands with its step.
+    /// An agent reports on its step.
     GiveSignal {
         agent: AgentId,
         step: StepId,
         signal: Signal,
     },
-    /// A ward has ended, or could not begin.
+    /// A ward has ended, or could not start.
     ReportWard {
         quest: QuestId,
         step: StepId,
@@ -232,10 +232,10 @@ pub enum Command {
         /// By-products of builds, tests and wards that were not committed.
         left_out: Vec<String>,
     },
-    /// Begins a session of the seats, perhaps with its lead.
+    /// Starts a session of the seats, perhaps with the lead.
     OpenSeats {
         session: SessionId,
-        /// What is recorded: `SeatEvent::Opened`.
+        /// The event to record: `SeatEvent::Opened`.
         opened: SeatEvent,
         lead: Option<Box<LeadOrder>>,
     },
@@ -243,7 +243,7 @@ pub enum Command {
     SummonSeats {
         eggs: Vec<EggOrder>,
         spec: Box<RunSpec>,
-        /// What a lead is told that manages the seats.
+        /// The message to the lead, if the lead manages the seats.
         message: String,
         hatch_ms: u64,
     },
@@ -251,9 +251,9 @@ pub enum Command {
     WakeSeats {
         seats: Vec<Rising>,
         spec: Box<RunSpec>,
-        /// What a lead is told that manages the seats, in one message or several.
+        /// The messages to the lead, if the lead manages the seats.
         messages: Vec<String>,
-        /// How long an agent of a seat without a soul may take to choose a name.
+        /// How long an agent of a seat without a soul has to choose a name.
         hatch_ms: u64,
     },
     /// The agent of a seat has chosen a name.
@@ -262,22 +262,22 @@ pub enum Command {
         position: Option<Position>,
         identity: Identity,
     },
-    /// A person says something to a seat, or to the lead.
+    /// The user says something to the agent of a seat, or to the lead.
     AddressSeat {
         to: Option<Position>,
         text: String,
         speaker: String,
         lead: Box<LeadOrder>,
-        /// The inbox file of an agent of the lead's team cannot be written: the lead is asked to pass it on.
+        /// The inbox file of an agent of the lead's team cannot be written, so the lead is asked to pass the message on.
         no_inbox: bool,
     },
-    /// The agent of a seat has not read a message in its inbox file: the lead is asked to pass it on.
+    /// The agent of a seat has not read a message in its inbox file, so the lead is asked to pass the message on.
     RelayMessage {
         to: Position,
         message: EventId,
         text: String,
     },
-    /// An entry of the human's team inbox.
+    /// Takes an entry of the human's team inbox into the log.
     TakeReply {
         key: String,
         from: String,
@@ -286,7 +286,7 @@ pub enum Command {
     ImportIdentities {
         documents: Vec<SeatDocument>,
     },
-    /// Says again who is alive in the seats, for clients that have lost what they knew.
+    /// Repeats in an event who is alive in the seats, for clients that have lost this.
     RestateSeats,
     /// Changes the status document.
     ChangeStatus {
@@ -296,28 +296,28 @@ pub enum Command {
     ChangeIdeas {
         change: IdeaChange,
     },
-    /// Takes in what another program has written into the status document.
+    /// Records what another program has written into the status document.
     TakeStatusEdits {
         edits: Vec<FieldEdit>,
         /// New build events, each with the id that it gets if it has none.
         build_events: Vec<(String, Json)>,
     },
-    /// Takes in what another program has written into the idea inbox.
+    /// Records what another program has written into the idea inbox.
     TakeInboxEdits {
         edits: InboxEdits,
     },
-    /// Carries out a command that has an id of the caller, unless it was carried out before.
+    /// Carries out a command whose caller has chosen a request id, unless the request was carried out before.
     Once {
         request: Request,
         command: Box<Command>,
     },
-    /// Time has passed: nothing is asked, but something may follow by itself.
+    /// Time has passed. Nothing is requested, but events may be due.
     Tick,
 }
 
 impl Command {
-    /// The streams that it names and whose state decides the answer. What its events change besides is in
-    /// [`crate::rests_on`].
+    /// The streams that the command names and whose state decides the answer. [`crate::rests_on`] adds the streams that the command's
+    /// events change.
     pub fn reads(&self) -> Vec<Stream> {
         let mailbox = |address: &Address| match address {
             Address::Human => vec![Stream::Mail(Address::Human)],

@@ -1,8 +1,8 @@
-//! A graph of named things that depend on each other: is it one that can be worked off? Knows nothing of quests.
+//! Checks a graph of named things that depend on each other. Knows nothing of quests.
 
 use std::collections::BTreeMap;
 
-/// Why a graph cannot be worked off.
+/// What is wrong with a graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
     #[error("`{0}` is there twice")]
@@ -13,8 +13,8 @@ pub enum GraphError {
     Cycle(Vec<String>),
 }
 
-/// Checks that every name is there once, that every dependency exists, and that none leads back to itself. A cycle is given as the
-/// path through it, its first name repeated at the end.
+/// Checks that every name occurs once, that every dependency exists, and that there is no cycle. A cycle is returned as the path through
+/// it, with the first name repeated at the end.
 pub fn check<'a>(nodes: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> Result<(), GraphError> {
     let mut graph: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, needs) in nodes {
@@ -40,7 +40,7 @@ enum NodeState {
     Harmless,
 }
 
-/// Goes down all paths from a name. Without recursion: a plan comes from a model, and may be as deep as it is long.
+/// Follows all paths from a name. Not recursive, because a plan comes from a model and its longest path can have as many steps as the plan.
 fn cycle_from<'a>(
     start: &'a str,
     graph: &BTreeMap<&'a str, Vec<&'a str>>,
@@ -50,7 +50,7 @@ fn cycle_from<'a>(
         return None;
     }
     seen.insert(start, NodeState::OnThePath);
-    // Each name on the path, and how many of its dependencies were looked at.
+    // Each name on the path, and how many of its dependencies were followed.
     let mut path = vec![(start, 0)];
     while let Some((name, next)) = path.last_mut() {
         let Some(need) = graph[*name].get(*next).copied() else {

@@ -1,8 +1,8 @@
-//! What can have happened, in the past tense. Each noun has an enum of its own; [`Event`] says which noun an event is about.
+//! Every event, in the past tense. Each noun has an enum of its own; [`Event`] says to which noun an event belongs.
 //!
 //! A [`Record`] is an event with its envelope: `id`, `ts`, `sessionId`. It is written as one flat JSON object whose `type` is
-//! unique among all nouns. Events are permanent: a variant may get more optional fields, but no variant or field is renamed or
-//! removed. `tests/golden` holds every line that was ever released.
+//! unique among all nouns. Events are permanent: a variant may get more optional fields, but no variant or field is renamed or removed.
+//! `tests/golden` contains every line that was ever released.
 
 mod agent;
 mod budget;
@@ -70,7 +70,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// Something that has happened: the noun, its ids, and what happened to it.
+/// One event: the noun, its ids, and what happened to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
@@ -137,7 +137,7 @@ impl Event {
             Self::Seat(_) => Stream::Seats,
             Self::Quest { quest, .. } | Self::Step { quest, .. } => Stream::Quest(quest),
             Self::Status(_) => Stream::Status,
-            // Not in the stream of what it is about: only a repeat of the same request must conflict.
+            // Not in the stream of the thing that the request changes: only a repetition of the same request must conflict.
             Self::Request(RequestEvent::Taken { request, .. }) => Stream::Request(request),
         }
     }
@@ -171,7 +171,7 @@ impl Event {
     }
 }
 
-/// A refusal that is logged, because the agent that got it may ask for the answer again.
+/// A refusal that is logged, because the agent that got the refusal may ask for the answer again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Refused {

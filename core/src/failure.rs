@@ -1,9 +1,9 @@
-//! What kind of failure an HTTP status or a sentence means. Each reader first looks at the words that its own program has for
-//! failures; what those leave open is decided here, in the same way for all programs.
+//! The kind of failure that an HTTP status or a sentence means. Each reader first looks at its own program's codes for failures. What those
+//! leave open is decided here, in the same way for all programs.
 
 use crate::output::FailureKind;
 
-/// The kind by the status of the service's answer.
+/// The kind of a failure, by the HTTP status of the service's answer.
 pub(crate) fn by_status(status: Option<u16>) -> FailureKind {
     match status {
         Some(401 | 403) => FailureKind::Unauthorised,
@@ -17,7 +17,7 @@ pub(crate) fn by_status(status: Option<u16>) -> FailureKind {
     }
 }
 
-/// The kind by sentences of the services and of the programs, for a failure that has no code of its own.
+/// The kind of a failure without a code, by sentences of the services and the agent programs.
 pub(crate) fn by_words(words: &str) -> FailureKind {
     const KNOWN: [(&str, FailureKind); 20] = [
         ("issue with the selected model", FailureKind::WrongModel),
@@ -30,7 +30,7 @@ pub(crate) fn by_words(words: &str) -> FailureKind {
         ("prompt is too long", FailureKind::PromptTooLong),
         ("context_length_exceeded", FailureKind::PromptTooLong),
         ("exceeds the context window", FailureKind::PromptTooLong),
-        // A lack of credit has the same code as a used-up limit in codex, and a missing key has none.
+        // For a lack of credit, codex uses the code of a used-up limit; for a missing key, it uses no code.
         ("quota exceeded", FailureKind::OutOfCredit),
         ("insufficient_quota", FailureKind::OutOfCredit),
         ("missing environment variable", FailureKind::Unauthorised),

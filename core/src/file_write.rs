@@ -1,16 +1,16 @@
-//! A file that an agent program writes as a whole, as a tool call tells. Agent programs name their tools differently, so a call is recognised by
-//! its arguments.
+//! Recognises tool calls with which an agent program writes a whole file. Agent programs use different names for their tools, so a call is
+//! recognised by its arguments.
 
 use serde_json::Value;
 
-/// The names of the arguments, in the programs whose sessions are recorded: the path, and the content.
+/// The names of the arguments for the path and the content, as the recorded sessions of agent programs have them.
 const ARGUMENTS: [[&str; 2]; 3] = [["file_path", "content"], ["filePath", "content"], ["path", "file_text"]];
-/// What a result says if the file was not there before.
+/// Texts in a tool result if the file is new.
 const CREATED: [&str; 2] = ["File created", "Successfully created"];
-/// What a result says if the file was there before.
+/// Texts in a tool result if the file existed before.
 const REPLACED: [&str; 3] = ["has been updated", "has been overwritten", "Successfully overwrote"];
 
-/// A file, and what is written into it.
+/// A file and its new content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileWrite<'a> {
     pub path: &'a str,
@@ -18,11 +18,11 @@ pub(crate) struct FileWrite<'a> {
 }
 
 impl<'a> FileWrite<'a> {
-    /// The files that a call with this input writes. A change of a part of a file is not one.
+    /// The files that a call with this input writes as a whole.
     pub fn all(input: &'a Value) -> impl Iterator<Item = Self> {
         let text = |name: &str| input[name].as_str();
         let whole = ARGUMENTS.into_iter().find_map(|[path, content]| Self::of(text(path), text(content)));
-        // A patch of codex: a new file has its content as the diff.
+        // In a patch of codex, the diff of a new file is its content.
         let changes = input["changes"].as_array().into_iter().flatten().filter(|change| change["kind"] == "add");
         whole.into_iter().chain(changes.filter_map(|change| Self::of(change["path"].as_str(), change["diff"].as_str())))
     }
@@ -32,7 +32,7 @@ impl<'a> FileWrite<'a> {
     }
 }
 
-/// Whether the file was not there before, if the result of the call says so.
+/// Whether the file is new, if the result of the call says so.
 pub(crate) fn is_new(result: &str) -> Option<bool> {
     if CREATED.iter().any(|words| result.starts_with(words)) {
         return Some(true);

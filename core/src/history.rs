@@ -1,8 +1,8 @@
-//! History: what was said to an agent and by it, inherited by reference.
+//! Histories: the messages of agents. A history is inherited by reference.
 //!
-//! A child stores only the messages after its fork. To read the whole history, walk from the child up to the nearest clear or the
-//! root, note which part of each agent's own messages counts ([`ranges`]), and read those parts forwards ([`replay`]).
-//! Order is by id, because clocks may stand still or run backwards ([`put_in_order`] has the one exception).
+//! A child stores only the messages after its fork. To get the whole history, walk from the child up to the nearest clear or to the root,
+//! note which ranges of each agent's own messages count ([`ranges`]), and read those ranges forwards ([`HistoryMessage`]). The order is by
+//! id ([`put_in_order`] has the one exception), because clocks may stand still or run backwards.
 
 use crate::agent::{Birth, Origin, created, living};
 use crate::event::MessageEvent;
@@ -10,43 +10,43 @@ use crate::{AgentId, Event, EventId, Refusal, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The longest message, in bytes of UTF-8. The HTTP body limit is above it with room for JSON's escapes.
+/// The longest message, in bytes of UTF-8. The limit on HTTP bodies is higher, so that there is room for JSON's escapes.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
-/// The line that stands in a history where a turn of a process was interrupted. Agent programs keep what was said in the turn, and tell
-/// the model in such words that it was broken off.
+/// The message that marks an interrupted turn in a history. Agent programs keep the messages of an interrupted turn, and tell the model
+/// with these words that the turn was interrupted.
 pub const TURN_INTERRUPTED: &str = "[Request interrupted by user]";
-/// How many messages that were heard only after an interrupt are remembered as such: the newest, so that the world does not grow with
-/// every interrupt. An older one stands in its history where it was said.
+/// How many messages are remembered that the agent received only after an interrupt. Only the newest are kept, so that the world does not
+/// grow with every interrupt. An older message appears in its history at the place where it was sent.
 pub const MAX_LATE_MESSAGES: usize = 10_000;
-/// The longest label of a mark.
+/// The longest label of a mark, in bytes.
 pub const MAX_MARK_BYTES: usize = 256;
 
-/// Who speaks, or what kind of line it is.
+/// The author or the type of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MessageKind {
-    /// Nothing before it counts any more.
+    /// Everything before it no longer counts.
     Clear,
     System,
     User,
     Assistant,
     ToolCall,
     ToolResult,
-    /// A place to come back to.
+    /// A named place to which a rewind can go back.
     Mark,
-    /// Takes back everything after a place.
+    /// Takes back everything after a message.
     Rewind,
     AgentKilled,
     Command,
     Fork,
     Usage,
-    /// The turn before it was broken off and does not reach a model.
+    /// The turn before it was interrupted and does not reach a model.
     Interrupted,
 }
 
 impl MessageKind {
-    /// Whether a model gets to see it.
+    /// Whether a model sees messages of this kind.
     pub fn reaches_model(self) -> bool {
         match self {
             Self::System | Self::User | Self::Assistant | Self::ToolCall | Self::ToolResult => true,
@@ -61,7 +61,7 @@ impl MessageKind {
         }
     }
 
-    /// Whether an agent says it itself.
+    /// Whether the agent itself is the author.
     pub fn is_spoken(self) -> bool {
         match self {
             Self::Assistant | Self::ToolCall => true,
@@ -80,7 +80,7 @@ impl MessageKind {
     }
 }
 
-/// The id that a message had where it was imported from.
+/// The id of an imported message in its source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
@@ -89,7 +89,7 @@ pub enum SourceId {
     Text(String),
 }
 
-/// A place where an agent's own history was cut.
+/// A clear or a rewind in an agent's own history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     pub at: EventId,
@@ -99,13 +99,13 @@ pub struct Cut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CutHow {
     Clear,
-    /// Back to this message: what came after it, up to the cut, is taken back.
+    /// A rewind to this message: the messages after it, up to the cut, are taken back.
     Rewind {
         to: EventId,
     },
 }
 
-/// A part of one agent's own messages: after one id, up to and including another.
+/// A range of one agent's own messages: those after one id, up to and including another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub agent: AgentId,
@@ -113,7 +113,7 @@ pub struct Range {
     pub upto: EventId,
 }
 
-/// Where a rewind goes.
+/// The target of a rewind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RewindTo {
     LastMark,
@@ -121,8 +121,8 @@ pub enum RewindTo {
     Message(EventId),
 }
 
-/// The parts that make up an agent's history, in order. Walks backwards to the nearest clear or the root; needs nothing but
-/// the heads that the world keeps, and has no limit of depth.
+/// The ranges that make up an agent's history, in order. Walks backwards to the nearest clear or to the root. Reads only the world, and has
+/// no limit of depth.
 pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
     let mut found = Vec::new();
     let mut ceiling = EventId(u64::MAX);
@@ -146,8 +146,8 @@ pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
     found
 }
 
-/// Which of an agent's own messages counted when `end` was its last: pairs of (after, up to), in order; and how far its
-/// inheritance counts, or that it does not.
+/// Which of an agent's own messages counted when `end` was its last message: pairs of (after, up to), in order. The second result is how
+/// far the inherited messages count, or None if they do not.
 fn own_parts<'a>(
     born: EventId,
     cuts: impl Iterator<Item = &'a Cut>,
@@ -165,13 +165,13 @@ fn own_parts<'a>(
             }
             CutHow::Rewind { to } => {
                 kept.push((open, cut.at.before()));
-                // From the end: so many rewinds cost no more than the parts that they take back.
+                // Starting at the end, so that many rewinds cost no more than the ranges that they take back.
                 while kept.pop_if(|(after, _)| *after >= to).is_some() {}
                 if let Some((_, upto)) = kept.last_mut() {
                     *upto = (*upto).min(to);
                 }
                 inherits = inherits.map(|limit| limit.min(to));
-                // The marker itself stays.
+                // The message of the rewind itself stays.
                 open = cut.at.before();
             }
         }
@@ -180,7 +180,7 @@ fn own_parts<'a>(
     (kept, inherits)
 }
 
-/// One message of a replay.
+/// One message of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryMessage {
     pub id: EventId,
@@ -188,7 +188,7 @@ pub struct HistoryMessage {
     pub kind: MessageKind,
     pub content: String,
     pub source_id: Option<SourceId>,
-    /// Taken back by an interruption: part of the history, but not of what a model sees.
+    /// Taken back by an interruption: the message is part of the history, but a model does not see it.
     pub interrupted: bool,
 }
 
@@ -198,8 +198,8 @@ impl HistoryMessage {
     }
 }
 
-/// Puts messages into the order in which the agent heard them: by id, but what waited when a turn was interrupted follows the mark of
-/// the interrupt, if that is part of the history.
+/// Sorts messages in the order in which the agent received them. This is the order of the ids, except for messages that waited when a turn
+/// was interrupted: they follow the mark of the interrupt, if that mark is part of the history.
 pub fn put_in_order<T>(world: &World, messages: &mut [T], id: impl Fn(&T) -> EventId) {
     messages.sort_by_key(&id);
     let marks: Vec<Option<EventId>> = messages.iter().map(|it| world.heard_after(id(it))).collect();
@@ -212,7 +212,7 @@ pub fn put_in_order<T>(world: &World, messages: &mut [T], id: impl Fn(&T) -> Eve
     messages.sort_by_key(|it| (moved.get(&id(it)).copied().unwrap_or(id(it)), moved.contains_key(&id(it)), id(it)));
 }
 
-/// Marks what interruptions took back.
+/// Marks the messages that interruptions took back.
 pub fn mark_interrupted(said: &mut [HistoryMessage]) {
     let kinds: Vec<MessageKind> = said.iter().map(|it| it.kind).collect();
     for turn in interrupted(kinds) {
@@ -220,8 +220,8 @@ pub fn mark_interrupted(said: &mut [HistoryMessage]) {
     }
 }
 
-/// What interruptions took back of messages of these kinds: from the last user's message before each marker, or from the
-/// start, to the marker.
+/// The indexes that interruptions took back, from the kinds of the messages: for each interruption, from the last user message before it,
+/// or from the start, to the interruption itself.
 pub fn interrupted(kinds: impl IntoIterator<Item = MessageKind>) -> Vec<std::ops::Range<usize>> {
     let mut turns = Vec::new();
     let mut turn = 0;
@@ -231,14 +231,14 @@ pub fn interrupted(kinds: impl IntoIterator<Item = MessageKind>) -> Vec<std::ops
         }
         if kind == MessageKind::Interrupted {
             turns.push(turn..at + 1);
-            // What is marked once need not be marked again by the next marker.
+            // Messages that are marked already need not be marked again.
             turn = at + 1;
         }
     }
     turns
 }
 
-/// Where a fork from an earlier message has its origin: the agent in whose part of the history the message stands.
+/// The origin of a fork at an earlier message: the agent whose own message it is.
 pub(crate) fn origin_at(world: &World, agent: AgentId, at: EventId) -> Result<Origin, Refusal> {
     let parts = ranges(world, agent);
     let part = parts.iter().rev().find(|part| part.after < at && at <= part.upto);
@@ -274,7 +274,7 @@ fn place(world: &World, agent: AgentId, to: &RewindTo) -> Result<EventId, Refusa
     }
 }
 
-/// The last mark in what counts of the history.
+/// The last mark in the ranges that count.
 fn find_mark(world: &World, agent: AgentId, label: Option<&str>) -> Result<EventId, Refusal> {
     let parts = ranges(world, agent);
     let found = parts.iter().rev().find_map(|part| {
@@ -288,7 +288,7 @@ fn find_mark(world: &World, agent: AgentId, label: Option<&str>) -> Result<Event
     })
 }
 
-/// Where a rewind that comes as a plain message goes: a label, a message's id, or the last mark.
+/// The target of a rewind that comes as a plain message: a label, a message's id, or the last mark.
 fn target(content: &str) -> RewindTo {
     match (content, content.parse()) {
         ("", _) => RewindTo::LastMark,
@@ -304,29 +304,28 @@ pub(crate) fn said(agent: AgentId, kind: MessageKind, content: String) -> Event 
 pub(crate) fn check_content(kind: MessageKind, content: &str) -> Result<(), Refusal> {
     match content.len() {
         bytes if bytes > MAX_MESSAGE_BYTES => Err(Refusal::MessageTooLong { bytes }),
-        // Labels are kept in memory, unlike everything else that is said.
+        // The labels of marks are kept in memory, unlike other messages.
         bytes if bytes > MAX_MARK_BYTES && kind == MessageKind::Mark => Err(Refusal::MarkTooLong { bytes }),
         _ => Ok(()),
     }
 }
 
-/// One line of a history that comes from elsewhere.
+/// One item of an imported history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportedItem {
-    /// An agent, below `parent`, that inherits up to a message which is in already: the last that the parent had then.
+    /// An agent below `parent`. It inherits the history up to `upto`, which was the parent's last message then and is imported already.
     Agent { agent: AgentId, parent: AgentId, upto: Option<EventId> },
     Message {
         agent: AgentId,
         kind: MessageKind,
         content: String,
-        /// For a rewind: the message to which it goes back. Without it, its content is the label of a mark, or empty for
-        /// the last one.
+        /// For a rewind: the message to which it goes back. If not given, the content is the label of a mark, or empty for the last mark.
         to: Option<EventId>,
         source_id: SourceId,
     },
 }
 
-/// Imports a part of a history from elsewhere: all of it, or nothing.
+/// Imports a history: all items or none.
 pub(crate) fn import(world: &World, items: &[ImportedItem], now: Timestamp) -> Result<Vec<Event>, Refusal> {
     // Each item may refer to earlier ones.
     let mut so_far = world.clone();
@@ -352,7 +351,7 @@ fn imported(world: &World, item: &ImportedItem) -> Result<Event, Refusal> {
         }
         ImportedItem::Message { agent, kind, content, to, source_id } => {
             living(world, *agent)?;
-            // Its process would know nothing of it.
+            // A running process would not know the imported message.
             crate::run::at_rest(world, *agent)?;
             check_content(*kind, content)?;
             let to = match (kind, to) {
@@ -373,8 +372,8 @@ fn imported(world: &World, item: &ImportedItem) -> Result<Event, Refusal> {
     }
 }
 
-/// The agent that has a message which another had in its history once. Unlike [`origin_at`] it does not ask what still
-/// counts: what was cleared or taken back since may have been there when a child forked, long before the import.
+/// The agent that owns a message which is or was in the history of `agent`. Unlike [`origin_at`], this also finds messages that were
+/// cleared or taken back: a child may have forked before that, long before the import.
 fn owner(world: &World, agent: AgentId, message: EventId) -> Result<Origin, Refusal> {
     let own_last = world.agent(agent).and_then(|it| it.last_message);
     let mut current = Some(Origin { agent, upto: own_last });

@@ -7,15 +7,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// How many characters an id has when written.
+/// The length of a written id in characters.
 pub const ID_CHARS: usize = 22;
 
-/// A text that is no id.
+/// A text that is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an id: an id is {ID_CHARS} characters of A-Z, a-z, 0-9, - and _")]
 pub struct NotAnId(pub String);
 
-/// How much of a wrong text an error repeats.
+/// How many characters of a wrong text an error repeats.
 const SHOWN_CHARS: usize = 64;
 
 impl NotAnId {
@@ -30,7 +30,7 @@ macro_rules! id {
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
         pub struct $name([u8; 16]);
 
-        /// The order of the bytes, compared as one number: the maps of the world do nothing as often as this.
+        /// Compares the bytes as one number, because comparing ids is the most frequent operation of the world's maps.
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> std::cmp::Ordering {
                 u128::from_be_bytes(self.0).cmp(&u128::from_be_bytes(other.0))
@@ -74,7 +74,7 @@ macro_rules! id {
             }
         }
 
-        /// Text where a person may read it (JSON), bare bytes where only the program does (snapshots).
+        /// Written as text in JSON, which people read, and as 16 bytes in snapshots.
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 if serializer.is_human_readable() {
@@ -114,30 +114,30 @@ macro_rules! id {
 }
 
 id!(
-    /// Who an agent is, for good: names may repeat, ids do not.
+    /// The identity of an agent. Names may repeat, ids do not.
     AgentId,
     parsed
 );
 id!(
-    /// One sitting of work, from its start to its end. It is also read as a UUID, because other programs know it as one.
+    /// The identity of a session. It can also be written as a UUID, because other programs do so.
     SessionId,
     parsed_or_uuid
 );
 
 id!(
-    /// Which quest.
+    /// The identity of a quest.
     QuestId,
     parsed
 );
 
 id!(
-    /// Which request, so that a repeat of it is known.
+    /// The identity of a request, by which a repeated request is recognised.
     RequestId,
     parsed
 );
 
 id!(
-    /// What a request asks for, in short: two requests with the same content have the same one.
+    /// A hash of what a request asks for. Two requests with the same content have the same fingerprint.
     Fingerprint,
     parsed
 );
@@ -156,7 +156,7 @@ fn parsed(text: &str) -> Option<[u8; 16]> {
     (count == bytes.len()).then_some(bytes)
 }
 
-/// As 22 characters, or as a UUID with its hyphens.
+/// Reads an id of 22 characters, or a UUID with its hyphens.
 fn parsed_or_uuid(text: &str) -> Option<[u8; 16]> {
     const UUID_CHARS: usize = 36;
     const HYPHENS: [usize; 4] = [8, 13, 18, 23];
@@ -170,7 +170,7 @@ fn parsed_or_uuid(text: &str) -> Option<[u8; 16]> {
     is_grouped.then_some(bytes)?.try_into().ok()
 }
 
-/// Reads an id without copying its text: a log has one or more ids in every line. Holds the constructor of the id's type.
+/// Reads an id without copying its text, because every line of a log has one or more ids. Holds the constructor of the id's type.
 struct IdVisitor<T> {
     id: fn([u8; 16]) -> T,
     read: fn(&str) -> Option<[u8; 16]>,

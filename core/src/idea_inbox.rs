@@ -1,5 +1,5 @@
-//! The idea inbox, `.fctry/inbox.json`: what people want to have done later, the newest first. It outlives sessions and builds. An
-//! item is taken for processing by exactly one taker. Unknown fields of items are kept.
+//! The idea inbox, `.fctry/inbox.json`: ideas for later work, the newest first. The inbox outlives sessions and builds. Exactly one taker
+//! can take an item for processing. Unknown fields of items are kept.
 
 use crate::status::view::fields;
 use crate::status::{Json, Object};
@@ -7,7 +7,7 @@ use crate::status::{Json, Object};
 pub const MAX_ITEMS: usize = 10_000;
 pub const MAX_CONTENT_BYTES: usize = 64 * 1024;
 
-/// What sort of idea an item is.
+/// The type of an idea.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdeaType {
     Evolve,
@@ -28,7 +28,7 @@ pub enum ItemStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idea {
     pub id: String,
-    /// As it is written; other programs may have types of their own.
+    /// The type as it is written. Other programs may have types of their own.
     pub kind: String,
     pub content: String,
     pub timestamp: Option<String>,
@@ -87,7 +87,7 @@ impl InboxError {
             Self::NotAList(_) => "look at the file; it is kept as it is",
             Self::BadType(_) => "choose one of: evolve, reference, feature",
             Self::BadStatus(_) => "choose one of: processed, incorporated, error, pending",
-            Self::Empty => "say what shall be done",
+            Self::Empty => "say what should be done",
             Self::TooLong(_) => "put the long text into a file and name it",
             Self::Full => "dismiss items that do not matter any more",
             Self::NoSuchItem(_) | Self::NothingPending | Self::NotProcessing { .. } => {
@@ -147,14 +147,14 @@ impl IdeaInbox {
         Self { items }
     }
 
-    /// The items of another inbox, and those of this one that have no id and cannot be spoken of.
+    /// The items of another inbox, followed by the items of this inbox that have no id. Without an id an item cannot be compared.
     #[must_use]
     pub fn updated(&self, to: &Self) -> Self {
         let nameless = self.items.iter().filter(|body| Idea::read(body).is_none());
         Self { items: to.items.iter().chain(nameless).cloned().collect() }
     }
 
-    /// The same with more items at the end.
+    /// This inbox with more items at the end.
     pub(crate) fn and(mut self, more: Vec<Json>) -> Self {
         self.items.extend(more);
         self
@@ -171,7 +171,7 @@ impl IdeaInbox {
         Json::of_list(&self.items)
     }
 
-    /// The items, the newest first. What has no id cannot be spoken of, and is left out.
+    /// The items, the newest first. Items without an id are left out, because no command can name them.
     pub fn items(&self) -> Vec<Idea> {
         self.items.iter().filter_map(Idea::read).collect()
     }
@@ -180,7 +180,7 @@ impl IdeaInbox {
         self.items().into_iter().find(|item| item.id == id).ok_or_else(|| unknown(id))
     }
 
-    /// Puts an idea in front of the others. An id that is there already adds nothing.
+    /// Puts an idea before the others. If an item has the id already, nothing is added.
     pub fn add(&mut self, id: &str, kind: IdeaType, content: &str, now: &str) -> Result<Idea, InboxError> {
         let content = content.trim();
         if content.is_empty() {
@@ -209,7 +209,7 @@ impl IdeaInbox {
         Ok(item)
     }
 
-    /// Takes an item for processing: the one that is named, or the oldest that is pending.
+    /// Takes an item for processing: the named one, or the oldest pending one.
     pub fn take(&mut self, id: Option<&str>, taker: Option<&str>, now: &str) -> Result<Idea, InboxError> {
         let chosen = match id {
             Some(id) => self.item(id)?,
@@ -230,7 +230,7 @@ impl IdeaInbox {
         })
     }
 
-    /// Ends the processing of an item. `pending` gives it back.
+    /// Ends the processing of an item. The status `pending` gives the item back.
     pub fn finish(&mut self, id: &str, status: ItemStatus, note: Option<&str>, now: &str) -> Result<Idea, InboxError> {
         let item = self.item(id)?;
         if item.status != ItemStatus::Processing {
@@ -259,7 +259,7 @@ impl IdeaInbox {
 }
 
 impl Idea {
-    /// An item whose status is missing or unknown counts as pending: it must not be lost by a misspelling.
+    /// Reads an item. A missing or unknown status counts as pending, so that a typing error does not lose the item.
     pub fn read(body: &Json) -> Option<Self> {
         let item = fields(Some(body))?;
         let status = item.text("status").and_then(|status| ItemStatus::parse(&status).ok());

@@ -1,8 +1,8 @@
-//! A JSON object whose fields are looked at one by one. A field that is missing, null or of an unexpected type counts as absent: the format of
-//! an agent program changes with every version, and one strange field must not cost the rest of the line.
+//! A JSON object whose fields are read one by one. A field that is missing, null or of an unexpected type counts as absent, because the
+//! formats of agent programs change with every version, and one strange field must not make the rest of the line unreadable.
 //!
-//! Only what is asked for is decoded; the rest stays text. So deep nesting costs no stack, and the input of a tool is kept
-//! exactly as it was said.
+//! Only the requested fields are decoded; the rest stays text. So deep nesting costs no stack, and the input of a tool is kept exactly as
+//! it was written.
 
 use crate::usage::Money;
 use serde::Deserialize;
@@ -36,12 +36,12 @@ impl<'a> Fields<'a> {
         self.raw(name).is_some_and(|value| value.get() == "true")
     }
 
-    /// A number of things, rounded: some versions write milliseconds with a fraction.
+    /// A count. Fractions are rounded, because some versions write milliseconds with a fraction.
     pub fn count<N: TryFrom<u64>>(&self, name: &str) -> Option<N> {
         let written = self.raw(name)?.get();
         let whole = written.parse().ok().or_else(|| {
             let fraction: f64 = written.parse().ok()?;
-            // The cast saturates, and a negative count is none.
+            // The cast saturates. A negative number is not a count.
             (fraction >= 0.0).then(|| fraction.round() as u64)
         });
         whole.and_then(|whole| N::try_from(whole).ok())
@@ -64,7 +64,7 @@ impl<'a> Fields<'a> {
         self.list(name).into_iter().filter_map(Self::of).collect()
     }
 
-    /// The texts of a list.
+    /// The texts of a list. Other items are left out.
     pub fn texts(&self, name: &str) -> Vec<String> {
         self.list(name).into_iter().filter_map(|it| serde_json::from_str(it.get()).ok()).collect()
     }
@@ -84,8 +84,8 @@ pub(crate) fn text(value: &RawValue) -> Option<String> {
     Some(words.into_owned())
 }
 
-/// A JSON string. JavaScript cuts text in the middle of a character and writes the half of it; that half becomes a
-/// replacement character, where decoding it as a `String` would fail.
+/// A JSON string. JavaScript programs may cut a text in the middle of a character and write half a surrogate pair. That half becomes a
+/// replacement character here; decoding it as a `String` would fail.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Words<'a>(Cow<'a, str>);
 

@@ -1,11 +1,11 @@
-//! JSON-RPC by lines, as codex and the agents behind ACP speak it: requests, notifications and answers.
+//! JSON-RPC messages, one per line, for codex and for agents that speak ACP: requests, notifications and answers.
 
 use crate::json::{Fields, text};
 use serde_json::{Value, json};
 
-/// What a program says in one line.
+/// The message of an agent program in one line.
 pub(crate) enum RpcMessage<'a> {
-    /// It asks, and waits for the answer. The id is JSON text.
+    /// The program waits for an answer. The id is JSON text.
     Request {
         method: String,
         id: &'a str,
@@ -15,7 +15,7 @@ pub(crate) enum RpcMessage<'a> {
         method: String,
         params: Fields<'a>,
     },
-    /// It answers a request of ours. The ids of our requests are texts.
+    /// The answer to a request of Hatchery. The ids of Hatchery's requests are strings.
     Answer {
         id: String,
         result: Option<Fields<'a>>,
@@ -24,7 +24,7 @@ pub(crate) enum RpcMessage<'a> {
 }
 
 impl<'a> RpcMessage<'a> {
-    /// The message in a line. None for anything else.
+    /// The message in a line. None if the line has no message.
     pub fn of(line: &Fields<'a>) -> Option<Self> {
         let params = || line.object("params");
         match (line.text("method"), line.raw("id")) {
@@ -38,7 +38,7 @@ impl<'a> RpcMessage<'a> {
     }
 }
 
-/// The answer to a request of a kind that Hatchery does not know. Without an answer the program would wait for ever.
+/// The answer to a request of a kind that Hatchery does not know. Without an answer the program would wait forever.
 pub(crate) fn refusal(id: &Value) -> Value {
     json!({ "id": id, "error": { "code": -32601, "message": "Hatchery does not answer this kind of request" } })
 }

@@ -36,7 +36,7 @@
 //! | [`why`] | what an agent is doing now, and the evidence |
 //! | [`id`], [`slug`], [`time`], [`recent_list`] | ids, readable names, timestamps, lists of the newest items |
 
-// A new variant must be thought of wherever it matters.
+// A new variant must be considered in every match.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod acp;

@@ -1,4 +1,4 @@
-//! Mail: durable, first in first out, and each mail goes to exactly one reader. The id of a mail is the event that sent it; its body is
+//! Mail: durable, the oldest first, each mail read by exactly one reader. The id of a mail is the id of the event that sent it. Its body is
 //! read from the log.
 
 use crate::agent::{self, living};
@@ -12,22 +12,22 @@ use std::str::FromStr;
 /// The longest body, in bytes of UTF-8.
 pub const MAX_MAIL_BYTES: usize = 1 << 20;
 
-/// The address of the human, in words. No agent can have this name.
+/// The user's address. No agent can have this name.
 pub const HUMAN: &str = "human";
 
-/// Who can send and receive mail.
+/// A sender or recipient of mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
-    /// The person at the keyboard.
+    /// The user.
     Human,
     Agent(AgentId),
 }
 
-/// The mail of one recipient that was not read yet, the oldest first. Read mail is in the log.
+/// The unread mail of one recipient, the oldest first. Read mail is only in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mailbox {
     pub unread: OrdMap<EventId, Letter>,
-    /// The unread mail that was not delivered. A separate set, so that taking the next one needs no search.
+    /// The unread mail that was not delivered. A separate set, so that the next mail is found without a search.
     pub queued: OrdSet<EventId>,
 }
 
@@ -41,12 +41,12 @@ pub struct Letter {
 pub enum LetterState {
     /// Not delivered yet.
     Queued,
-    /// Given to one who waited for it, and not yet confirmed as read.
+    /// Given to a reader that waited for it, and not confirmed as read yet.
     Delivered,
 }
 
 impl Mailbox {
-    /// The oldest mail that was not delivered, of any sender or of one.
+    /// The oldest mail that was not delivered, from any sender or from the given one.
     pub fn first_queued(&self, from: Option<Address>) -> Option<EventId> {
         let fits = |mail: &&EventId| from.is_none_or(|from| self.unread.get(*mail).is_some_and(|it| it.from == from));
         self.queued.iter().find(fits).copied()
@@ -62,7 +62,7 @@ pub(crate) fn send(world: &World, from: Address, to: Address, body: &str) -> Res
     Ok(vec![Event::Mail(MailEvent::Sent { from, to, body: body.to_owned() })])
 }
 
-/// Delivers the oldest queued mail, optionally of one sender, to the first caller that asks for it.
+/// Delivers the oldest queued mail, optionally of one sender, to the caller.
 pub(crate) fn take(world: &World, to: Address, from: Option<Address>) -> Result<Vec<Event>, Refusal> {
     match world.mailbox(to).and_then(|mailbox| mailbox.first_queued(from)) {
         Some(mail) => Ok(vec![Event::Mail(MailEvent::Delivered { to, mail })]),
@@ -70,7 +70,7 @@ pub(crate) fn take(world: &World, to: Address, from: Option<Address>) -> Result<
     }
 }
 
-/// Reads the oldest unread mail, or a certain one.
+/// Reads the oldest unread mail, or the given one.
 pub(crate) fn read(world: &World, to: Address, mail: Option<EventId>) -> Result<Vec<Event>, Refusal> {
     let mailbox = world.mailbox(to);
     let found = match mail {
@@ -84,7 +84,8 @@ pub(crate) fn read(world: &World, to: Address, mail: Option<EventId>) -> Result<
     Ok(vec![Event::Mail(MailEvent::Read { to, mail: found })])
 }
 
-/// Why there is no mail: not yet, or never, so that a reader does not wait for mail of a dead or unknown agent.
+/// Why there is no mail: `NoMail` if a mail may still come, otherwise that the agent is dead or unknown, so that a reader does not wait in
+/// vain.
 fn none(world: &World, to: Address, from: Option<Address>) -> Refusal {
     let gone = from.into_iter().chain([to]).find_map(|party| present(world, party).err());
     gone.unwrap_or(Refusal::NoMail(to))

@@ -1,35 +1,35 @@
-//! How a run went: computed from the outputs of the process, and judged when the process has ended.
+//! How a run went: computed from all outputs of the process, and decided when the process has ended.
 //!
-//! The result of the last turn decides. The exit code alone never does: some harnesses exit with 0 after an interrupt and with 1
-//! after a failed request. If the last turn has no result, the run has crashed, even with exit code 0.
+//! The result of the last turn decides. The exit code alone never does: some harnesses exit with 0 after an interrupt and with 1 after a
+//! failed request. If the last turn has no result, the run has crashed, even with exit code 0.
 
 use crate::Timestamp;
 use crate::output::{FailureKind, Output, TurnResult};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How much of the words for an error is kept in the world.
+/// How many characters of an error are kept in the world.
 const MAX_ERROR_CHARS: usize = 1_000;
 
-/// Why a run is over.
+/// Why a run ended or was parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     Completed,
     Crashed,
-    /// It was silent for too long, and was ended for that.
+    /// The process was silent for too long and was stopped.
     Stuck,
-    /// We ended it.
+    /// The agent was killed, so the process was stopped.
     Killed,
-    /// A person ended it, or broke its last turn off.
+    /// The user ended the run, or interrupted its last turn.
     UserEnded,
     RateLimited,
     Overloaded,
     OutOfCredit,
     Unauthorised,
     PromptTooLong,
-    /// The machine went down under it.
+    /// The machine stopped while the process ran.
     LostWithMachine,
     /// A budget is used up.
     OverBudget,
@@ -54,15 +54,15 @@ pub enum Cause {
 pub enum Exit {
     Code(i32),
     Signal(i32),
-    /// It could not even be started.
+    /// The process could not be started.
     NotStarted,
-    /// The machine went down under it.
+    /// The machine stopped while the process ran.
     LostWithMachine,
     Unknown,
 }
 
-/// What is known of a run from its output alone. `Stuck`, `Killed` and `LostWithMachine` cannot be seen there: the caller knows when
-/// the run was stopped, or its machine went down, and this overrules the outcome.
+/// What the output of a run shows. `Stuck`, `Killed` and `LostWithMachine` cannot be seen in the output: the caller knows whether the run
+/// was stopped or its machine stopped, and this overrules the outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     stage: TurnStage,
@@ -71,12 +71,12 @@ pub struct Outcome {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum TurnStage {
-    /// It has not begun a turn yet.
+    /// The process has not begun a turn yet.
     #[default]
     Silent,
-    /// In the middle of a turn. The last refusal of the service in this turn, in words.
+    /// A turn is running. `api_error` is the last error of the model's service in this turn, as text.
     Working { api_error: Option<String> },
-    /// The last turn has its result, and nothing began after it.
+    /// The last turn has ended, and no other has begun.
     Ended { result: TurnResult },
 }
 
@@ -93,7 +93,7 @@ impl Outcome {
             | Output::Heard { .. }
             | Output::Retrying { .. } => self.work(),
             Output::Limit { rejected, resets_at, .. } => self.resets_at = resets_at.filter(|_| *rejected),
-            // A sub-agent may outlive its parent's turn, and the others can come between two turns.
+            // A subagent may outlive its parent's turn, and the other outputs can come between two turns.
             Output::Subagent { .. }
             | Output::Ready { .. }
             | Output::Declares(_)
@@ -118,7 +118,7 @@ impl Outcome {
         }
     }
 
-    /// What the service or the harness said when it last failed, in its own words.
+    /// The last error of the service or the harness, in its own words.
     pub fn complaint(&self) -> Option<&str> {
         match &self.stage {
             TurnStage::Working { api_error } => api_error.as_deref(),
@@ -130,12 +130,12 @@ impl Outcome {
         }
     }
 
-    /// When the limit that was hit will be lifted, if the process said so.
+    /// When the rate limit ends, if the process has reported it.
     pub fn resets_at(&self) -> Option<Timestamp> {
         self.resets_at
     }
 
-    /// Why the run is over, and in words for people what happened and what to do. `evidence` is the end of what the process wrote to
+    /// Why the run ended, and a text for people about what happened and what to do. `evidence` is the end of what the process wrote to
     /// stderr.
     pub fn cause(&self, exit: Exit, evidence: Option<&str>) -> (Cause, String) {
         match &self.stage {
@@ -148,7 +148,7 @@ impl Outcome {
             }
             _ if exit == Exit::NotStarted => (Cause::Crashed, "It could not be started.".to_owned()),
             TurnStage::Silent | TurnStage::Working { .. } if exit == Exit::LostWithMachine => {
-                (Cause::LostWithMachine, format!("The machine went down under it. {RESUME}"))
+                (Cause::LostWithMachine, format!("The machine stopped while it ran. {RESUME}"))
             }
             TurnStage::Silent => {
                 (Cause::Crashed, format!("It ended before it said anything ({exit}). {LOOK_AT_STDERR}"))
@@ -178,7 +178,7 @@ impl Outcome {
         }
     }
 
-    /// A turn has begun, or goes on. A refusal in an earlier turn no longer matters.
+    /// A turn has begun or continues. An error in an earlier turn no longer matters.
     fn work(&mut self) {
         match &self.stage {
             TurnStage::Working { .. } => {}
@@ -187,7 +187,7 @@ impl Outcome {
     }
 }
 
-/// What command lines say about arguments that they do not know.
+/// What agent programs write about arguments that they do not know.
 const ARGUMENT_COMPLAINTS: [&str; 6] = [
     "unknown option",
     "unknown argument",
@@ -224,7 +224,7 @@ fn failure(kind: FailureKind) -> Cause {
     }
 }
 
-/// Without the full stop, so that a sentence of ours can go round it.
+/// The text without its full stop, so that it can become part of a sentence.
 fn bare(words: &str) -> &str {
     words.trim().trim_end_matches('.')
 }
@@ -281,7 +281,7 @@ impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Signal(signal) => write!(f, "{}", SignalName(signal)),
-            // A process that takes a signal as a request says so by this custom.
+            // By convention, a process that ends because of a signal exits with 128 plus the number of the signal.
             Self::Code(code @ 129..=192) => write!(f, "exit code {code}, as after {}", SignalName(code - 128)),
             Self::Code(code) => write!(f, "exit code {code}"),
             Self::NotStarted => f.write_str("never started"),
@@ -294,7 +294,7 @@ impl fmt::Display for Exit {
 struct SignalName(i32);
 
 impl fmt::Display for SignalName {
-    /// Only those whose numbers are the same everywhere have a name here.
+    /// Only signals with the same number on all systems have a name here.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             1 => f.write_str("SIGHUP"),

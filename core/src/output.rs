@@ -1,8 +1,8 @@
-//! What the process of an agent says, in one form for all harnesses. Each harness has a [`Reader`](crate::harness::Reader) that
-//! translates its own format into this one. The rest of the core decides by these outputs and by the harness's
+//! The output of an agent's process, in one form for all harnesses. Each harness has a [`Reader`](crate::harness::Reader) that translates
+//! its own format into this one. The rest of the core decides by these outputs and by the harness's
 //! [`Capabilities`](crate::harness::Capabilities), and never by its name.
 //!
-//! What a sub-agent says is wrapped ([`Output::Subagent`]), so that it is never taken for what its parent says.
+//! The outputs of a subagent are wrapped ([`Output::Subagent`]), so that they are never mistaken for outputs of its parent.
 
 use crate::Timestamp;
 use crate::harness::Declared;
@@ -10,29 +10,29 @@ use crate::permission::PermissionRequest;
 use crate::usage::{ContextUse, Money, Usage};
 use serde::{Deserialize, Serialize};
 
-/// One thing that the process said.
+/// One thing that the process has reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Output {
-    /// The process can work: its session exists, and our tools answer it. Once for each process.
+    /// The process can work: its session exists, and Hatchery's tools answer. Reported once by each process.
     Ready {
-        /// The id that the harness has for the session.
+        /// The harness's own id of the session.
         session: String,
         model: Option<String>,
         /// The version of the harness.
         version: Option<String>,
-        /// The tools that it has, if the harness says so.
+        /// The tools of the process, if the harness reports them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tools: Vec<String>,
     },
-    /// What the process can do, in its own words. Said before it is ready, if at all.
+    /// The capabilities that the process reports itself. If reported at all, this comes before `Ready`.
     Declares(Declared),
-    /// The session uses the model that it was told to use.
+    /// The session uses the model that Hatchery asked for.
     ModelChosen {
         model: String,
     },
-    /// The process cannot work, because our tools do not answer it. It is stopped for that.
+    /// The process cannot work, for example because Hatchery's tools do not answer. The process is stopped.
     NotReady {
         why: String,
     },
@@ -43,8 +43,8 @@ pub enum Output {
     Thinking {
         text: String,
     },
-    /// The input is JSON text, exactly as it was said. Our own tools have the names that we gave them, without the prefix that
-    /// a harness adds.
+    /// The input is JSON text, exactly as it was written. Hatchery's tools have their own names here, without the prefix that a harness
+    /// adds.
     ToolUse {
         id: String,
         name: String,
@@ -55,21 +55,21 @@ pub enum Output {
         content: String,
         is_error: bool,
     },
-    /// A message of ours is in the records of the harness, so it must not be sent again. The id is the one that we sent with it.
+    /// A message is stored in the harness session, so it must not be sent again. The id is the one that Hatchery sent with the message.
     Heard {
         id: String,
     },
-    /// What the harness itself showed the model: the mark of an interrupt, the objection of a hook, the task of a sub-agent.
+    /// A message that the harness itself has shown to the model: the mark of an interrupt, the objection of a hook, the task of a subagent.
     Note {
         text: String,
     },
-    /// What a sub-agent said, and the tool use by which it was started. It never ends the turn of its parent.
+    /// An output of a subagent, and the tool use that started the subagent. It never ends the turn of the parent.
     Subagent {
         tool_use: String,
         #[cfg_attr(feature = "openapi", schema(no_recursion))]
         output: Box<Output>,
     },
-    /// A request to the model's service has failed, and is repeated after the delay.
+    /// A request to the model's service has failed, and will be repeated after the delay.
     Retrying {
         attempt: u32,
         max_attempts: Option<u32>,
@@ -83,41 +83,41 @@ pub enum Output {
         resets_at: Option<Timestamp>,
         window: Option<String>,
     },
-    /// It was refused the use of a tool, and goes on without it.
+    /// The agent was denied the use of a tool, and continues without it.
     Denied {
         tool: String,
         tool_use: Option<String>,
         reason: String,
     },
-    /// It asks for permission to use a tool, and waits for the answer to this request.
+    /// The process asks for permission to use a tool, and waits for the answer to this request.
     Asked(PermissionRequest),
-    /// It no longer waits for the answer to this request, for example because its turn was interrupted.
+    /// The process no longer waits for the answer to this request, for example because its turn was interrupted.
     AskCancelled {
         request: String,
     },
-    /// It has answered a request of ours, such as an interrupt; with a problem, it has refused it. Or it confirms our answer to
-    /// a request of its own.
+    /// The process has answered a request of Hatchery, such as an interrupt; `problem` says why it refused. Or the process confirms
+    /// Hatchery's answer to its own request.
     Answered {
         request: String,
         problem: Option<String>,
     },
-    /// The model was asked, and this was used, as far as it is known before the end of the turn. Said once for each request, or in
-    /// parts that add up.
+    /// The usage of a request to the model, as far as it is known before the end of the turn. Reported once for each request, or in parts
+    /// that add up.
     Used {
         usage: Usage,
-        /// How full the context is, if it was the agent that asked and not a sub-agent.
+        /// How full the context is, if the agent itself made the request and not a subagent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<ContextUse>,
     },
-    /// It has compacted its own history.
+    /// The agent has compacted its own history.
     Compacted {
         trigger: Option<String>,
         tokens_before: Option<u64>,
     },
-    /// The model's service has refused a request. The text is the harness's, not the model's.
+    /// The model's service has refused a request. The text is from the harness, not from the model.
     ApiError(ServiceError),
     TurnEnded(TurnEnd),
-    /// A line that could not be read, and why, or several in a row. They are still in `stdout.jsonl`.
+    /// One or several lines in a row that could not be read, and the reason. They are still in `stdout.jsonl`.
     Unread {
         bytes: u64,
         reason: String,
@@ -142,7 +142,7 @@ pub enum FailureKind {
     OutputTooLong,
     /// There is no such model, or the account may not use it.
     WrongModel,
-    /// Anything else: the words say what.
+    /// Any other failure. The text has the details.
     #[default]
     Other,
 }
@@ -163,14 +163,14 @@ pub struct ServiceError {
 pub enum TurnResult {
     #[default]
     Ok,
-    /// It was interrupted. The session is intact and can go on.
+    /// The turn was interrupted. The session is intact and can continue.
     Interrupted,
     Failed {
         kind: FailureKind,
         /// What went wrong, in the words of the harness.
         detail: String,
     },
-    /// The process was to go on with a session that the harness does not have.
+    /// The process was to continue a session that the harness does not have.
     SessionUnknown,
 }
 
@@ -181,26 +181,26 @@ pub struct TurnEnd {
     pub result: TurnResult,
     /// The answer.
     pub text: Option<String>,
-    /// How often the model was asked.
+    /// The number of requests to the model.
     pub num_turns: u32,
     pub denials: Vec<Denial>,
-    /// What the harness says was used in all: by the session if `since_last` is there, otherwise by this process. See
+    /// The total usage that the harness reports: of the session if `since_last` is given, otherwise of this process. See
     /// [`Meter`](crate::usage::Meter).
     pub total: Usage,
-    /// What was used since the turn before this one, if the harness says so.
+    /// The usage since the previous turn, if the harness reports it.
     pub since_last: Option<Usage>,
-    /// The harness's own name for the turn, if it can copy a session up to this turn.
+    /// The harness's own id of the turn, if the harness can copy a session up to this turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
-    /// How full the context is, if the harness says so.
+    /// How full the context is, if the harness reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextUse>,
-    /// It ended with a message that the model has not seen: the harness keeps the message, and asks the model nothing.
+    /// The turn ended with a message that the model has not seen: the harness keeps the message, but made no request about it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,
 }
 
-/// A tool that was not allowed.
+/// A tool use that was not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Denial {
@@ -209,12 +209,12 @@ pub struct Denial {
 }
 
 impl TurnEnd {
-    /// Whether the harness says what was used. A process that failed before it could ask the model says nothing.
+    /// Whether the harness reports usage. A process that failed before its first request to the model reports none.
     pub(crate) fn has_total(&self) -> bool {
         self.total != Usage::default() || self.since_last.is_some()
     }
 
-    /// Whether the harness says what was used in money. If it counts tokens for the session and gives no cost, it does not.
+    /// Whether the harness reports cost. A harness that counts tokens for the session and reports no cost does not.
     pub(crate) fn reports_cost(&self) -> bool {
         self.total.cost != Money::default() || self.since_last.is_none()
     }

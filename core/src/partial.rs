@@ -1,6 +1,6 @@
-//! What a process is writing at the moment: a piece of a text or of a thought, before the whole of it is said.
+//! A partial: a piece of a text or of a thought that a process is still writing.
 //!
-//! A partial is never in the log. It is shown while it is written, and lost without harm: the whole text follows as an
+//! A partial is never in the log. It is shown while the text is written, and can be lost without harm: the whole text follows as an
 //! [`Output`](crate::output::Output).
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Partial {
     pub kind: PartialKind,
-    /// These are the first words; what was written before belongs to something else.
+    /// These are the first words of a text. Earlier pieces belong to another text.
     pub begins: bool,
     pub text: String,
 }

@@ -1,6 +1,5 @@
-//! What an agent may do without asking: the policy of its run, the rules that the user has set, and the decision about one request
-//! that follows from both. Paths are compared as text, because the core sees no disk; `docs/permissions.md` says what that means
-//! for symbolic links.
+//! What an agent may do without asking: the policy of its run, the rules that the user has set, and the decision about a request. Paths are
+//! compared as text, because the core reads no files; `docs/permissions.md` says what this means for symbolic links.
 
 use crate::ask::About;
 use crate::event::{PermissionEvent, QuestionEvent, RunEvent};
@@ -13,16 +12,16 @@ use std::fmt;
 
 /// How many requests of one process can be open. A process asks for a few tools at once, never for so many.
 pub const MAX_PENDING: usize = 64;
-/// How long the process of a quest's agent waits for an answer. After that it is stopped, so that another step can use its slot; it goes
-/// on when the answer is there.
+/// How long the process of a quest's agent waits for an answer. After that the process is stopped, so that another step can use its slot.
+/// The agent continues when the answer is there.
 pub const PATIENCE_MS: u64 = 10 * 60 * 1_000;
 /// How many rules a project can have. Each request is compared with all of them.
 pub const MAX_RULES: usize = 1_000;
-/// How much of a reason, a command or an input is shown in a question.
+/// How many characters of a reason, a command or an input a question shows.
 const MAX_SHOWN_CHARS: usize = 1_000;
 
-/// Folders and files below an agent's folder that can give it more rights, or that belong to other programs. `edits` does not cover
-/// a change to them.
+/// Files and folders in an agent's folder that can give the agent more rights, or that belong to other programs. The policy `edits` does
+/// not allow changes to them.
 pub const PROTECTED: [&str; 9] = [
     ".git",
     ".hatchery",
@@ -36,7 +35,7 @@ pub const PROTECTED: [&str; 9] = [
     ".qwen",
 ];
 
-/// Commands that only look, by their first words.
+/// The first words of commands that only read.
 const LOOKING: [&[&str]; 12] = [
     &["git", "diff"],
     &["git", "status"],
@@ -59,19 +58,19 @@ const LOOKING: [&[&str]; 12] = [
 pub enum PermissionPolicy {
     /// Every request is a question to the user, unless a rule allows it.
     Ask,
-    /// Reading and changing files in the agent's folder, the ward's command and commands that only look are allowed. The rest is
-    /// asked.
+    /// Reading and changing files in the agent's folder, the ward's command, and commands that only read are allowed. Everything else is a
+    /// question.
     Edits,
     /// Everything is allowed.
     All,
-    /// Nothing is allowed that needs a permission, and the user is not asked.
+    /// Nothing that needs a permission is allowed, and the user is not asked.
     None,
 }
 
 impl PermissionPolicy {
     pub const ALL: [Self; 4] = [Self::Ask, Self::Edits, Self::All, Self::None];
 
-    /// The policy where nothing names one. In a worktree of Hatchery's edits are allowed, because no file of the user's own is there.
+    /// The policy if nothing names one. In a worktree of Hatchery edits are allowed, because it contains no files of the user's own.
     pub fn by_place(in_worktree: bool) -> Self {
         if in_worktree { Self::Edits } else { Self::Ask }
     }
@@ -85,7 +84,7 @@ impl PermissionPolicy {
         }
     }
 
-    /// What it means for an agent, as part of a sentence.
+    /// The meaning of the policy, as part of a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Ask => "each tool that needs a permission is a question to you",
@@ -104,7 +103,7 @@ impl fmt::Display for PermissionPolicy {
     }
 }
 
-/// What a tool would do, as far as its harness can tell.
+/// What a tool would do, as far as the harness can tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -115,9 +114,9 @@ pub enum Access {
     Edit { path: String },
     /// Run a command in a shell.
     Execute { command: String },
-    /// Use one of our own tools, which needs no permission. Some harnesses ask all the same.
+    /// Use one of Hatchery's tools, which need no permission. Some harnesses ask nevertheless.
     OwnTool,
-    /// Nothing: the program asks us for something that is no permission, and that we do not offer. It is refused without a question.
+    /// The program asks for something that is not a permission and that Hatchery does not offer. It is refused without a question.
     NotOffered,
     /// Anything else.
     #[default]
@@ -143,12 +142,12 @@ pub struct PermissionRequest {
     pub input: String,
     #[serde(default, skip_serializing_if = "Access::is_other")]
     pub access: Access,
-    /// The folder that the process works in.
+    /// The folder in which the process works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
 }
 
-/// A request that the process has not received the answer to.
+/// A request whose answer the process has not received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingPermission {
     pub request: PermissionRequest,
@@ -157,13 +156,13 @@ pub struct PendingPermission {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PendingState {
-    /// The event that decides or asks follows in the same batch.
+    /// The decision or the question follows in the same batch.
     New,
     Asked {
         question: EventId,
         since: Timestamp,
     },
-    /// The answer is to be written to the process.
+    /// The answer has to be written to the process.
     Decided {
         at: EventId,
         decision: PermissionDecision,
@@ -179,7 +178,7 @@ impl PendingPermission {
     }
 }
 
-/// An answer that came when its process was gone. It counts for the next process, when that asks the same.
+/// An answer that came after the process had ended. It counts for the next process, if that process asks the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EarlyAnswer {
     pub tool: String,
@@ -198,17 +197,17 @@ impl EarlyAnswer {
 #[serde(rename_all = "snake_case")]
 pub enum PermissionDecision {
     Allow,
-    /// The reason is told to the agent.
+    /// The reason is sent to the agent.
     Deny {
         reason: String,
     },
 }
 
-/// Begins the reason that an agent receives when the user has denied its request.
+/// The beginning of the reason that an agent receives when the user has denied its request.
 const USER_DENIED: &str = "The user did not allow it";
 
 impl PermissionDecision {
-    /// What the user wrote to a denial, without the sentence around it. Empty if the user gave no reason.
+    /// The reason that the user wrote for a denial, without the sentence around it. Empty if the user gave no reason.
     pub fn words_of_user(&self) -> Option<&str> {
         match self {
             Self::Allow => None,
@@ -235,9 +234,9 @@ pub enum DecidedBy {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionRule {
-    /// Reading in a folder; without one, in the agent's own.
+    /// Reading in a folder. None: in the agent's own folder.
     Read { below: Option<String> },
-    /// Changing files in a folder; without one, in the agent's own.
+    /// Changing files in a folder. None: in the agent's own folder.
     Edit { below: Option<String> },
     /// This command, word for word.
     Execute { command: String },
@@ -297,7 +296,7 @@ pub struct ScopedRule {
     pub rule: PermissionRule,
 }
 
-/// What is decided about a request without the user. None: the user is asked.
+/// The decision about a request without the user. None: the user is asked.
 pub fn decide<'a>(
     policy: PermissionPolicy,
     rules: impl IntoIterator<Item = &'a PermissionRule>,
@@ -316,7 +315,7 @@ pub fn decide<'a>(
     match policy {
         PermissionPolicy::All => allowed(DecidedBy::Policy),
         PermissionPolicy::None => {
-            let reason = "The permissions of this run are `none`: no tool that needs a permission can be used. Go on without it, \
+            let reason = "The permissions of this run are `none`: no tool that needs a permission can be used. Continue without it, \
                           and say so if your work needs it.";
             Some((PermissionDecision::Deny { reason: reason.to_owned() }, DecidedBy::Policy))
         }
@@ -339,8 +338,8 @@ fn is_part_of_edits(request: &PermissionRequest, ward: Option<&str>) -> bool {
     }
 }
 
-/// Whether a command only looks at the agent's folder. A command that is not plainly so is asked for: anything with a shell's
-/// special characters, a path that leads out of the folder, or an option that writes.
+/// Whether a command only reads in the agent's folder. The user is asked about any command that might do more: with special characters of a
+/// shell, a path that leads out of the folder, or an option that writes.
 fn only_looks(command: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || " -_./=:,@+^%~".contains(c);
     let words: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
@@ -352,7 +351,7 @@ fn only_looks(command: &str) -> bool {
         && !words.iter().any(|word| leads_out(word) || writes(word))
 }
 
-/// The path below the agent's own folder, if it is there.
+/// The path relative to the agent's own folder. None if the path is outside of this folder.
 fn in_own_folder(request: &PermissionRequest, path: &str) -> Option<String> {
     relative(request.folder.as_deref()?, &absolute(request, path))
 }
@@ -361,7 +360,7 @@ fn is_protected(rest: &str) -> bool {
     rest.split('/').any(|part| PROTECTED.contains(&part))
 }
 
-/// A path as the process means it.
+/// The absolute form of a path in a request.
 fn absolute(request: &PermissionRequest, path: &str) -> String {
     match &request.folder {
         Some(folder) if !path.starts_with('/') => format!("{folder}/{path}"),
@@ -369,7 +368,7 @@ fn absolute(request: &PermissionRequest, path: &str) -> String {
     }
 }
 
-/// What of a path is below a folder. None when it is not below it, or when one of them is not absolute.
+/// The path relative to a folder. None if the path is not in the folder, or if one of them is not absolute.
 fn relative(folder: &str, path: &str) -> Option<String> {
     let (folder, path) = (parts(folder)?, parts(path)?);
     path.strip_prefix(folder.as_slice()).map(|rest| rest.join("/"))
@@ -393,7 +392,7 @@ fn parent(path: &str) -> String {
     format!("/{}", parts.split_last().map(|(_, rest)| rest.join("/")).unwrap_or_default())
 }
 
-/// What follows from a request, right after it was recorded: a decision, or a question.
+/// The events that follow a request: a decision, or a question.
 pub(crate) fn follows(world: &World, of: AttemptId, run: &Run, request: &PermissionRequest) -> Vec<Event> {
     if run.attempt.permissions.len() >= MAX_PENDING {
         let reason = format!("{MAX_PENDING} of your requests wait for an answer. Wait for one of them.");
@@ -412,10 +411,10 @@ pub(crate) fn follows(world: &World, of: AttemptId, run: &Run, request: &Permiss
     }
 }
 
-/// A decision, and the message with its reason if the answer to the request cannot carry the reason.
+/// The decision, and a message with its reason if the answer to the request cannot contain the reason.
 ///
-/// What a person says is always told. A policy is told once, in the first turn: each message is a turn that costs money, and in it the
-/// agent may ask again.
+/// The user's reason is always sent. The reason of a policy is sent only once, in the first turn: each message costs a turn, and the agent
+/// may ask again in that turn.
 fn decided_and_told(
     world: &World,
     of: AttemptId,
@@ -427,7 +426,7 @@ fn decided_and_told(
     let waits = world.conversation(of.agent).is_some_and(Conversation::has_words);
     let is_told = match by {
         DecidedBy::Human => true,
-        // The program asked for it by itself, and its answer says so.
+        // The program asked by itself, without the agent, and the answer says that Hatchery does not offer this.
         DecidedBy::Policy | DecidedBy::Rule if request.access == Access::NotOffered => false,
         DecidedBy::Policy | DecidedBy::Rule => run.turns == 0 && !waits,
     };
@@ -450,7 +449,7 @@ fn ward_of(world: &World, agent: AgentId) -> Option<&str> {
     world.quest_spec(assignment.quest)?.ward.as_ref().map(|ward| ward.command.as_str())
 }
 
-/// The text of the question, with the answers that it takes.
+/// The text of the question, with its possible answers.
 fn question(request: &PermissionRequest) -> String {
     let does = does(request);
     let folder = request.folder.as_deref().map(|folder| format!(", in {folder}")).unwrap_or_default();
@@ -462,7 +461,7 @@ fn question(request: &PermissionRequest) -> String {
     )
 }
 
-/// What a request would do, in words.
+/// What a request would do, as text.
 fn does(request: &PermissionRequest) -> String {
     match &request.access {
         Access::Read { path } => format!("read {}", shown(path)),
@@ -479,7 +478,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// What an answer to a question about a permission means. None: it is none of those that the question takes.
+/// The events of an answer to a question about a permission. None if the question does not accept the answer.
 pub(crate) fn answered(
     world: &World,
     question: EventId,
@@ -521,7 +520,7 @@ pub(crate) fn answered(
     Ok(Some([added, this].into_iter().chain(others).chain(go_on).collect()))
 }
 
-/// The event by which an agent waits for a slot that was stopped while it waited for answers, if these were the last.
+/// The event that queues an agent that was stopped while it waited for answers, if `closed` are its last open questions.
 fn goes_on(world: &World, agent: AgentId, closed: &BTreeSet<EventId>) -> Option<Event> {
     let run = world.run(agent).filter(|run| run.is_parked())?;
     let mut open = run.attempt.permissions.iter().filter_map(PendingPermission::question);
@@ -547,7 +546,7 @@ fn covered<'a>(
     .collect()
 }
 
-/// Takes a rule back. Requests that it would have allowed are asked again.
+/// Removes a rule. Later requests that the rule would have allowed are questions again.
 pub(crate) fn remove_rule(world: &World, rule: EventId) -> Result<Vec<Event>, Refusal> {
     let scoped = world.permission_rules().get(&rule).ok_or(Refusal::NoRule(rule))?;
     Ok(vec![Event::Permission(PermissionEvent::RuleRemoved { agent: scoped.agent, rule })])

@@ -1,5 +1,5 @@
-//! The plan: the desired state of processes and chores. It says what is wanted, not what has just changed. So a restart needs no code of
-//! its own: read the log, plan, reconcile.
+//! The plan: the desired state, computed from the world. The plan says what is wanted, not what has just changed. So a restart needs no
+//! code of its own: read the log, plan, reconcile.
 
 use crate::quest::{Chore, StepId};
 use crate::run::{DesiredRun, Run};
@@ -12,7 +12,7 @@ pub struct Plan {
     pub close: Vec<SessionId>,
     /// The desired state of every run that is not over.
     pub runs: OrdMap<AgentId, DesiredRun>,
-    /// Wards and merges that have not been reported.
+    /// Wards and merges that have not been reported yet.
     pub chores: OrdMap<(QuestId, StepId), Chore>,
     /// The next deadline.
     pub wake_at: Option<Timestamp>,

@@ -1,40 +1,40 @@
-//! What tokens cost: list prices by model, for harnesses that report tokens only, and for the calls of a turn that is not over.
+//! The cost of tokens: list prices by model, for harnesses that report only tokens, and for the requests of a turn that has not ended.
 //!
-//! These are estimates. A harness that reports what a turn cost has the last word ([`Meter`](crate::usage::Meter)). The price of a
-//! call is recorded with the call, so a change of the table does not change the past.
+//! These are estimates. If a harness reports the cost of a turn, that cost replaces the estimate ([`Meter`](crate::usage::Meter)). The
+//! price of a request is recorded with the request, so a change of the table does not change the past.
 
 use crate::usage::{Money, Usage};
 use std::collections::BTreeMap;
 
-/// The key in a table for models that no other key names.
+/// The key of the price for models that no other key names.
 pub const ANY_MODEL: &str = "default";
 
 const MILLION: u128 = 1_000_000;
 
-/// What a million tokens of each kind cost.
+/// The price of a million tokens of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price {
     pub input: Money,
     pub output: Money,
     pub cache_read: Money,
     pub cache_write: Money,
-    /// A request with a long prompt costs more.
+    /// The surcharge for a request with a long prompt.
     pub long_prompt: Option<LongPrompt>,
 }
 
 /// The surcharge for long prompts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongPrompt {
-    /// The longest prompt, in tokens, that is not long. What is read from the cache counts.
+    /// The longest prompt, in tokens, without the surcharge. Tokens that are read from the cache count.
     pub above: u64,
-    /// All prices times this.
+    /// The factor for all prices.
     pub times: u64,
 }
 
 /// Prices by model.
 ///
 /// A key is part of a model's name, between characters that are neither letters nor digits: `claude-opus-5` is also the price of
-/// `us.anthropic.claude-opus-5-20260724-v1:0`. The longest key that fits counts.
+/// `us.anthropic.claude-opus-5-20260724-v1:0`. The longest key that fits is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriceTable {
     prices: BTreeMap<String, Price>,
@@ -48,11 +48,11 @@ impl Default for PriceTable {
 }
 
 impl PriceTable {
-    /// The prices of a project come before the list prices, also before those with longer keys.
+    /// Adds the prices of a project. They replace fitting list prices, even those with longer keys.
     #[must_use]
     pub fn with(mut self, own: impl IntoIterator<Item = (String, Price)>) -> Self {
         for (key, price) in own {
-            // Otherwise `claude-opus` in the settings would lose against `claude-opus-5` of the list.
+            // Otherwise `claude-opus-5` of the list would win over `claude-opus` in the settings.
             self.prices.retain(|listed, _| !contains_name(listed, &key));
             self.prices.insert(key, price);
         }
@@ -66,25 +66,24 @@ impl PriceTable {
         best.or_else(|| self.prices.get(ANY_MODEL))
     }
 
-    /// What a request to a model cost. None if the price of the model is not known.
+    /// The cost of a request to a model. None if the price of the model is not known.
     pub fn cost(&self, model: &str, used: &Usage) -> Option<Money> {
         self.of(model).map(|price| price.cost(used))
     }
 
-    /// The same tokens with their cost. If the price of the model is not known, the cost stays as it is.
+    /// A usage with its cost. If the price of the model is not known, the cost is not changed.
     #[must_use]
     pub fn priced(&self, model: &str, used: Usage) -> Usage {
         Usage { cost: self.cost(model, &used).unwrap_or(used.cost), ..used }
     }
 }
 
-/// Whether a process uses a model without a price. What it uses counts as no money then, and no budget acts on it, so the user is told
-/// once.
+/// Whether a process uses a model without a price. Such usage costs nothing and no budget limits it, so the user gets one message about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unpriced {
     #[default]
     Unseen,
-    /// With the words for the user.
+    /// Contains the message for the user.
     Seen(String),
     Told,
 }
@@ -100,12 +99,12 @@ impl Unpriced {
             None => "The agent does not name its model, so its price is not known".to_owned(),
         };
         *self = Self::Seen(format!(
-            "{whose}: what it uses counts as no money, and no budget acts on it. Set a price for it, or for `{ANY_MODEL}`, in `[prices]` \
+            "{whose}: its usage counts as free, and no budget limits it. Set a price for it, or for `{ANY_MODEL}`, in `[prices]` \
              of hatchery.toml."
         ));
     }
 
-    /// The words, if they were not told.
+    /// The message, if it was not sent yet.
     pub fn take(&mut self) -> Option<String> {
         match std::mem::replace(self, Self::Told) {
             Self::Seen(words) => Some(words),
@@ -126,7 +125,7 @@ impl Price {
         Self { input, output, cache_read, cache_write, long_prompt: None }
     }
 
-    /// What one request cost.
+    /// The cost of one request.
     pub fn cost(&self, used: &Usage) -> Money {
         let parts = [
             (used.input_tokens, self.input),
@@ -139,21 +138,21 @@ impl Price {
         });
         let prompt = Usage { output_tokens: 0, ..*used }.tokens();
         let times = self.long_prompt.filter(|long| prompt > long.above).map_or(1, |long| long.times);
-        // Rounded up: what was used is never free.
+        // Rounded up, so that used tokens are never free.
         let nanodollars = sum.saturating_mul(times.into()).div_ceil(MILLION);
         Money { nanodollars: u64::try_from(nanodollars).unwrap_or(u64::MAX) }
     }
 }
 
-/// Whether a name has another inside, whole words only.
+/// Whether a name contains another as a whole word.
 fn contains_name(name: &str, part: &str) -> bool {
     let is_edge = |next: Option<char>| next.is_none_or(|next| !next.is_ascii_alphanumeric());
     name.match_indices(part)
         .any(|(at, found)| is_edge(name[..at].chars().next_back()) && is_edge(name[at + found.len()..].chars().next()))
 }
 
-/// A row of the list: the key, and dollars for a million tokens of input, output, cache read and cache write; then the longest
-/// prompt that is not long, and how many times as much a longer one costs.
+/// A row of the list: the key; dollars for a million tokens of input, output, cache read and cache write; then the longest prompt without
+/// surcharge, and the factor for longer ones.
 struct PriceRow(&'static str, f64, f64, f64, f64, Option<(u64, u64)>);
 
 impl PriceRow {
@@ -163,8 +162,8 @@ impl PriceRow {
     }
 }
 
-/// Prices of the providers, as far as they are known; a project can set its own. A cache write is that of the shortest lifetime.
-/// Where only a part of a long request costs more, the row has the larger factor, because a budget should rather act too early.
+/// Prices of the providers, as far as they are known; a project can set its own. The price of a cache write is for the shortest lifetime.
+/// If only a part of a long request costs more, the row has the larger factor, because a budget should rather act too early.
 const LIST: [PriceRow; 38] = [
     PriceRow("claude-fable-5", 10.0, 50.0, 1.0, 12.5, None),
     PriceRow("claude-fable-5-1", 10.0, 50.0, 0.25, 12.5, None),

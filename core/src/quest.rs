@@ -1,5 +1,5 @@
-//! A quest: a request that becomes requirements, a plan, steps and a review, each worked on by agents in roles, in a bounded number of
-//! slots. Requirements, plan and review are steps too, with names of their own, so that there is one life for all.
+//! A quest: a request that becomes requirements, a plan, steps and a review. Agents in roles work on each of them, in a limited number of
+//! slots. Requirements, plan and review are steps, too, with reserved names. So all steps have the same states.
 //!
 //! ```text
 //!                    ┌──────────────── waiting for a human, parked ◄───────────────┐
@@ -8,8 +8,8 @@
 //!                    ▲                                                             ├──► failed
 //!                    └──────────── the next station, a follow-up, a mending ◄──────┘
 //! ```
-//!
-//! Every change of a step is an event of its quest, except that a step becomes queued, blocked or complete without work of its own: that
+//! Every change of a step is an event of its quest, with one exception: a step that becomes queued, blocked or complete only because of the
+//! steps that it depends on has no event of its own; `world/quests/order.rs` computes this. A step is defined in `step.rs`.
 //! follows from the events of the steps that it depends on (`world/quests/order.rs`). `step.rs` has what a step is.
 
 mod chore;
@@ -62,22 +62,22 @@ pub use step_fork::{MAX_STEP_FORKS, StepFork, StepForkState};
 pub(crate) use step_fork::{born as born_for_step, queue as queue_fork};
 pub(crate) use ward::{mends, set_ward};
 
-/// How often a red ward is mended before the step fails.
+/// How often a red ward is repaired before the step fails.
 pub const MAX_MENDINGS: u32 = 3;
-/// How often a step may go to another role before a person is asked.
+/// How often the roles of a step may call another role before the user is asked.
 pub const MAX_FOLLOW_UPS: u32 = 10;
 /// How many agents of a step may wait for each other's follow-ups at once.
 pub const MAX_CALLERS: usize = 5;
-/// How many agents of one role may wait when that role is called again. A called agent is a new one, so it does not wait for itself; but
-/// roles that only call each other never end.
+/// How many agents of one role may wait when that role is called again. A called agent is a new one, so it never waits for itself. But
+/// roles that only call each other would never end.
 pub const MAX_RETURNS: usize = 2;
-/// How often in a row a role may hand its work to a fresh agent before a person is asked.
+/// How often in a row a role may hand its work to a new agent before the user is asked.
 pub const MAX_CONTINUATIONS: u32 = 20;
 /// How long an agent may continue after its signal, so that it can finish its answer.
 pub const SIGNAL_GRACE_MS: u64 = 60_000;
 /// How often a crashed agent of a quest is resumed.
 pub const CRASH_RETRIES: u32 = 3;
-/// The summary of a phase that no agent had to go through.
+/// The summary of a phase that no agent worked on, because its result came with the quest.
 pub(crate) const GIVEN: &str = "given from the start";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quest {
@@ -109,11 +109,12 @@ pub struct Quest {
     pub unapproved: OrdSet<StepId>,
     /// How many agents were created for the quest.
     pub agents: u32,
-    /// How many wards and merges each dropped step had. A new step of the same name continues the count, because a ward is found by its number.
+    /// How many wards and merges each dropped step had. A new step with the same id continues the count, because a ward is found by its
+    /// number.
     pub past_chores: OrdMap<StepId, u32>,
     pub budget: Option<Money>,
     pub spent: Usage,
-    /// The version of the project's spec when steps were planned last, as the status document named it.
+    /// The version of the project's spec in the status document when steps were planned last.
     #[serde(default)]
     pub spec_version: Option<Arc<str>>,
     pub created: Timestamp,
@@ -125,7 +126,7 @@ pub struct Quest {
 /// A position in the queue of a quest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct QueuePosition {
-    /// A step that was begun goes first, because it is nearer to its end.
+    /// False for a step that has been worked on. Such a step goes first, because it is nearer to its end.
     pub fresh: bool,
     pub since: EventId,
     pub number: u32,
@@ -172,7 +173,7 @@ pub struct Assignment {
 #[serde(rename_all = "snake_case")]
 pub enum Merge {
     Merged,
-    /// There is nothing to merge: its branch has no commit of its own.
+    /// There is nothing to merge: the branch of the step has no commit of its own.
     Empty,
     Conflict {
         files: Vec<String>,
@@ -182,7 +183,7 @@ pub enum Merge {
     },
 }
 
-/// Work on a step without an agent: a ward or a merge. The runner does it.
+/// Work on a step without an agent: a ward or a merge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chore {
     pub number: u32,
@@ -216,7 +217,7 @@ impl Quest {
         matches!(self.state, QuestState::Complete { .. })
     }
 
-    /// Whether there is a free slot and a step for it.
+    /// Whether a slot is free and a step waits for it.
     pub(crate) fn can_begin(&self, quest_spec: &QuestSpec) -> bool {
         if self.state != QuestState::Open || self.queue.is_empty() {
             return false;
@@ -226,20 +227,21 @@ impl Quest {
         free && !self.waits_for_money()
     }
 
-    /// Its budget is used up, and a step has asked the user for more. Another agent would only ask the same.
+    /// Whether the quest's budget is used up and a step has asked the user for more. Another agent would only ask the same.
     fn waits_for_money(&self) -> bool {
         let used_up = self.budget.is_some_and(|budget| self.spent.cost >= budget);
         used_up && self.steps.values().any(|step| matches!(step.state, StepState::Parked { until: None, .. }))
     }
 
-    /// Whether everything is done.
+    /// Whether all steps are complete.
     pub(crate) fn is_done(&self) -> bool {
         let done = |step: &Step| matches!(step.state, StepState::Complete { .. });
         self.state == QuestState::Open && self.open == 0 && self.step(&StepId::review()).is_some_and(done)
     }
 }
 
-/// The id of the next agent of a quest: as random as the quest's id, and different for each number. The core has no randomness of its own.
+/// The id of the next agent of a quest. It is as random as the quest's id, and different for each number, because the core has no
+/// randomness of its own.
 pub(crate) fn agent_id(quest: QuestId, number: u32) -> AgentId {
     // A bijection, so that no two numbers of a quest share an id.
     let mut bits = u128::from_be_bytes(*quest.as_bytes()) ^ u128::from(number).wrapping_add(1);

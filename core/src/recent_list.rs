@@ -1,5 +1,5 @@
-//! The newest items of something that happens again and again. A copy costs one counter. A change of a list that is shared copies a
-//! pointer for each item, so a list must be short.
+//! A list of the newest items of something that happens again and again. A copy of the list costs one counter. A change of a shared list
+//! copies one pointer per item, so the list must be short.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

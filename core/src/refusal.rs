@@ -1,5 +1,5 @@
-//! Every refusal of the core: what was refused, for which id, and what to do next. A refused command leaves no trace in the log, except in
-//! [`RunEvent::CallTaken`](crate::event::RunEvent::CallTaken): an agent may ask again for the answer to its call.
+//! Every refusal: what was refused, for which id, and what to do next. A refused command leaves nothing in the log, except a refused tool
+//! call, which is recorded with its refusal.
 
 use crate::agent::{MAX_HATCH_MS, MAX_NAME_BYTES, MAX_PENDING_FORKS, MAX_REMARK_BYTES};
 use crate::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES};
@@ -48,7 +48,7 @@ pub enum Refusal {
     Ambiguous { reference: String, candidates: Vec<AgentId> },
     #[error("the agent {by} is called `{name}` already")]
     NameTaken { name: String, by: AgentId, free: String },
-    #[error("agent 0 is there already: {0}")]
+    #[error("agent 0 exists already: {0}")]
     RootExists(AgentId),
     #[error("agent {0} is agent 0 and cannot be killed")]
     RootIsImmortal(AgentId),
@@ -86,9 +86,9 @@ pub enum Refusal {
     RunStopping { agent: AgentId, run: u32 },
     #[error("run {} of agent {} is not at attempt {}", .0.run, .0.agent, .0.attempt)]
     StaleAttempt(AttemptId),
-    #[error("the output of agent {agent} is taken in up to byte {at} already")]
+    #[error("the output of agent {agent} was already read up to byte {at}")]
     OutputTaken { agent: AgentId, at: u64 },
-    #[error("the calls of agent {agent} are taken in up to number {number}")]
+    #[error("the calls of agent {agent} were already recorded up to number {number}")]
     CallTaken { agent: AgentId, number: u64 },
     #[error("there is no open question {0}")]
     NoQuestion(EventId),
@@ -190,7 +190,7 @@ pub enum Refusal {
     Status(Box<StatusRefusal>),
     #[error("{MAX_STEP_FORKS} forks of quest {quest} already work or wait for a slot")]
     TooManyStepForks { quest: QuestId },
-    /// For the interfaces (HTTP, tools), which answer with the events of the first time.
+    /// For HTTP and tools, which then answer with the events of the first time.
     #[error("request {id} was carried out already (event {at})")]
     RequestTaken { id: RequestId, at: EventId, led_to: u64 },
     #[error("the id {id} belongs to another request, which was carried out (event {at})")]
@@ -301,7 +301,7 @@ impl Refusal {
         }
     }
 
-    /// A stable word for programs.
+    /// A word that programs can rely on. It never changes.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Seat(refusal) => refusal.code(),
@@ -397,11 +397,11 @@ impl Refusal {
             Self::Status(refusal) => refusal.hint().into(),
             Self::UnknownSession(_) => "`hatchery session list` shows the sessions".into(),
             Self::SessionExists(_) | Self::AgentExists(_) | Self::QuestExists(_) => {
-                "if this repeats a request whose answer was lost, that one was carried out; else draw a new id".into()
+                "if this repeats a request whose answer was lost, the first request was carried out; otherwise choose a new id".into()
             }
             Self::SessionOver { .. } => "start a new session".into(),
             Self::SessionEnding { .. } => "wait for its session_ended event".into(),
-            Self::SessionNotEnding(_) => "ask for its end first".into(),
+            Self::SessionNotEnding(_) => "request its end first".into(),
             Self::UnknownAgent(_) | Self::NobodyCalled(_) => "`hatchery ps --all` shows the agents".into(),
             Self::Ambiguous { .. } => "give more characters of the id".into(),
             Self::AmbiguousQuest { .. } => "give more characters of the id or of the slug".into(),
@@ -425,7 +425,7 @@ impl Refusal {
             Self::OptionsOfNoRun => "leave out `with`, or let the fork start to work".into(),
             Self::NoRun(_) => "`hatchery say AGENT TEXT` starts a run, `hatchery runs` shows all".into(),
             Self::CannotInterrupt { .. } => "wait for the end of the turn, or end the run with `hatchery stop`".into(),
-            Self::NoTurn(_) => "it waits for a message: `hatchery say`, or end the run with `hatchery stop`".into(),
+            Self::NoTurn(_) => "`hatchery say` sends it a message, `hatchery stop` ends its run".into(),
             Self::HasHarnessSession(_) => "give the conversation to a new agent".into(),
             Self::HarnessSessionTaken { .. } => "`hatchery say AGENT TEXT` continues it".into(),
             Self::RunStopping { .. } => "wait for its run_ended event".into(),
@@ -436,8 +436,8 @@ impl Refusal {
             Self::NoQuestion(_) => "`hatchery ask list` shows what is open; a question is answered once".into(),
             Self::BadAnswer { .. } => "give one of the answers that the question accepts".into(),
             Self::StallOutOfRange { .. } => format!("choose from {MIN_STALL_MS} to {MAX_STALL_MS}"),
-            Self::TooManyRetries { .. } => format!("at most {MAX_RETRIES}"),
-            Self::BadSpec { .. } => format!("each part has 1 to {MAX_SPEC_BYTES} bytes"),
+            Self::TooManyRetries { .. } => format!("choose at most {MAX_RETRIES}"),
+            Self::BadSpec { .. } => format!("each option has 1 to {MAX_SPEC_BYTES} bytes"),
             Self::NoSuchHarness { known, .. } => format!("choose one of: {known}"),
             Self::RootWithoutSandbox => "run as another user, use the permissions `edits` or `ask`, or set IS_SANDBOX=1 for the daemon if this is a \
                  sandbox"
@@ -451,7 +451,7 @@ impl Refusal {
             Self::IdleOutOfRange { .. } => format!("choose between {MIN_IDLE_MS} and {MAX_IDLE_MS}"),
             Self::BadName { .. } => {
                 format!(
-                    "a name has 1 to {MAX_NAME_BYTES} bytes, no control characters, no blank at either end, and is not `human`"
+                    "a name has 1 to {MAX_NAME_BYTES} bytes, no control characters, no space at its beginning or end, and is not `human`"
                 )
             }
             Self::MessageTooLong { .. } => format!("a message has at most {MAX_MESSAGE_BYTES} bytes; send it in parts"),
@@ -464,15 +464,15 @@ impl Refusal {
             Self::BadRequest { .. } => format!("a request has 1 to {MAX_REQUEST_BYTES} bytes"),
             Self::SlotsOutOfRange { .. } => format!("choose from 1 to {MAX_SLOTS}"),
             Self::WardOutOfRange { .. } => format!("choose from {MIN_WARD_MS} to {MAX_WARD_MS}"),
-            Self::BadWard { bytes: 0 } => "`hatchery quest ward QUEST --none` takes the ward away".into(),
+            Self::BadWard { bytes: 0 } => "`hatchery quest ward QUEST --none` removes the ward".into(),
             Self::BadWard { .. } => format!("a ward has 1 to {MAX_WARD_BYTES} bytes"),
-            Self::NoWard(_) => "nothing to do; `hatchery quest ward ID COMMAND` gives it one".into(),
+            Self::NoWard(_) => "nothing to do; `hatchery quest ward ID COMMAND` sets one".into(),
             Self::BadTable { .. } => "correct `[quests]` in hatchery.toml".into(),
             Self::BadStepId { .. } => {
                 "use 1 to 64 lowercase letters, digits and dashes; do not begin with a dash".into()
             }
             Self::BadPlan { .. } => "correct the plan and submit all of it again".into(),
-            Self::BadRequirements { .. } => "correct them and submit all of them again".into(),
+            Self::BadRequirements { .. } => "correct the requirements and submit all of them again".into(),
             Self::BadSignal { .. } => "signal again, with what the signal needs".into(),
             Self::SignalTooLong { .. } => "make it shorter, and put the rest into a file".into(),
             Self::UnknownStep { .. } => "`hatchery quest show`, or the tool `get-quest`, shows the steps".into(),
@@ -487,10 +487,10 @@ impl Refusal {
             Self::NothingHandedIn { tool } => format!("call `{tool}` first, then signal"),
             Self::StepNotFailed { .. } => "only a failed step can be tried again".into(),
             Self::StaleChore { .. } => "nothing to do".into(),
-            Self::TooManyStepForks { .. } => "wait for those that you have".into(),
+            Self::TooManyStepForks { .. } => "wait until some of them have ended".into(),
             Self::RequestTaken { .. } => "read the events after it".into(),
             Self::RequestIdUsed { .. } => {
-                "draw a new id for each request; the same id is for a repeat of the same request".into()
+                "choose a new id for each request; use the same id only to repeat the same request".into()
             }
             Self::RemarkTooLong { .. } => format!("a remark has at most {MAX_REMARK_BYTES} bytes"),
         }

@@ -1,5 +1,5 @@
-//! Requests that carry an id of the caller. A caller whose connection broke does not know whether its request was carried out. It
-//! repeats the request with the same id: then the request is carried out once, and the repeat gets the answer of the first time.
+//! Requests with an id that the caller has chosen. A caller whose connection broke does not know whether its request was carried out. So
+//! the caller repeats the request with the same id. The request is carried out only once, and the repetition gets the first answer.
 //!
 //! The id is recorded in the same append as the events that the request led to, so a crash cannot separate them.
 
@@ -8,19 +8,19 @@ use crate::{Command, Event, EventId, Fingerprint, Refusal, RequestId, Timestamp,
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
-/// How many ids are remembered, the latest ones. A caller repeats a request within seconds or minutes after its connection broke, and
+/// How many request ids are remembered: the newest. A caller repeats a request within seconds or minutes after its connection broke, and
 /// few callers send ids: people, and scripts that say something to agents. An entry takes about 100 bytes of memory.
 pub const KEPT_REQUESTS: usize = 10_000;
 
-/// What the caller says about a request.
+/// The id and the fingerprint of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub id: RequestId,
-    /// Tells the content of this request from that of another one.
+    /// Distinguishes the content of this request from that of another request.
     pub fingerprint: Fingerprint,
 }
 
-/// A request that was carried out. The events that it led to follow the event that recorded it.
+/// A request that was carried out. The events that it led to follow the event that records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenRequest {
     pub at: EventId,
@@ -32,7 +32,7 @@ pub struct TakenRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenRequests {
     by_id: OrdMap<RequestId, TakenRequest>,
-    /// The same by age, so that the oldest one is found without a search.
+    /// The ids of the requests by age, so that the oldest is found without a search.
     by_event: OrdMap<EventId, RequestId>,
 }
 
@@ -45,7 +45,7 @@ impl TakenRequests {
         self.by_id.len()
     }
 
-    /// How a request was carried out. None if it was not, or so long ago that its id is forgotten.
+    /// How a request was carried out. None if it was not, or if it is so old that its id is forgotten.
     pub fn find(&self, request: &Request) -> Result<Option<TakenRequest>, Refusal> {
         match self.by_id.get(&request.id) {
             Some(taken) if taken.fingerprint != request.fingerprint => {
@@ -69,7 +69,7 @@ impl TakenRequests {
     }
 }
 
-/// Carries out a request, unless it was carried out before. A request that is refused leaves no trace: it may be repeated.
+/// Carries out a request, unless it was carried out before. A refused request is not recorded, so it may be repeated.
 pub(crate) fn once(world: &World, request: &Request, command: &Command, now: Timestamp) -> Result<Vec<Event>, Refusal> {
     if let Some(TakenRequest { at, led_to, .. }) = world.requests().find(request)? {
         return Err(Refusal::RequestTaken { id: request.id, at, led_to });

@@ -8,14 +8,14 @@ use std::fmt;
 
 /// The longest name of a role, in bytes.
 pub const MAX_ROLE_BYTES: usize = 32;
-/// The most roles of a table: a person can read that many at a glance.
+/// The most roles of a table. A person should be able to read a table at a glance.
 pub const MAX_ROLES: usize = 32;
 /// How many stations a step may go through.
 pub const MAX_STATIONS: usize = 16;
-/// The longest instruction of a role, in bytes.
+/// The longest prompt of a role, in bytes.
 pub const MAX_PROMPT_BYTES: usize = 64 << 10;
 
-/// The name of the ward as a station of a path. No role may have this name.
+/// The name of the station at which a command checks the work. No role can have this name.
 pub const WARD: &str = "ward";
 
 /// The part of a quest that a step belongs to.
@@ -23,17 +23,17 @@ pub const WARD: &str = "ward";
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// What is wanted.
+    /// Find out what is wanted.
     Requirements,
-    /// Which steps lead there.
+    /// Plan the steps.
     Plan,
-    /// One of those steps.
+    /// Work on one of these steps.
     Work,
-    /// All of it, once more.
+    /// Review all changes.
     Review,
 }
 
-/// What an agent may say about its step.
+/// The kinds of signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -67,13 +67,13 @@ pub struct Role {
     /// The prompt of the role.
     #[serde(default)]
     pub prompt: String,
-    /// What its agents may do without asking; without, what the quest says.
+    /// What the role's agents may do without asking. None: what the quest says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<PermissionPolicy>,
-    /// The harness of the role's agents; if not given, the quest's harness.
+    /// The harness of the role's agents. None: the quest's harness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
-    /// The model of the role's agents. If not given: the quest's model, if the harness is the quest's harness, too.
+    /// The model of the role's agents. None: the quest's model, if the harness is the quest's harness, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
@@ -125,7 +125,7 @@ impl Preset {
     }
 }
 
-/// A table by which no quest can be run.
+/// Why a table cannot be used for a quest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTable {
     #[error("the path of `work` is empty, so no role would work on a step")]
@@ -161,7 +161,7 @@ impl Default for Table {
         };
         let path = |stations: &[&str]| stations.iter().map(|station| (*station).into()).collect();
         let all = [Complete, PartiallyComplete, NeedsUserInput, NeedsRoleFollowup];
-        // Each of these may be asked to act first. Circles are cut by a person (`MAX_RETURNS`).
+        // Each of these roles may be called. If roles call each other in a circle, the user is asked (`MAX_RETURNS`).
         let others = |name: &str| {
             let callable = ["pathseeker", "codeweaver", "siegemaster", "lawbringer", "spiritmender"];
             callable.into_iter().filter(|called| *called != name).collect::<Vec<_>>()
@@ -197,7 +197,7 @@ impl Table {
         self.roles.iter().find(|role| role.name == name)
     }
 
-    /// The same roles, with the paths of a preset.
+    /// This table, with the paths of a preset.
     #[must_use]
     pub fn with_preset(mut self, preset: Preset) -> Self {
         let work = match preset {
@@ -219,7 +219,7 @@ impl Table {
         }
     }
 
-    /// Whether a quest can be run by it.
+    /// Checks whether the table can be used for a quest.
     pub fn check(&self) -> Result<(), BadTable> {
         let too_much = |what: &str, count, most| BadTable::TooMuch { what: what.into(), count, most };
         if self.roles.len() > MAX_ROLES {
@@ -266,7 +266,7 @@ impl Table {
             true => return Err(BadTable::NobodyWorks),
             false => known("mender", &self.mender)?,
         }
-        // Roles that are on no path are not needed.
+        // A planner or requirer without a path is not needed.
         for (whose, role, name, path) in [
             ("planner", &self.planner, "plan", &self.paths.plan),
             ("requirer", &self.requirer, "requirements", &self.paths.requirements),
@@ -280,7 +280,7 @@ impl Table {
     }
 }
 
-/// What a role of the built-in table does, in plain words. A role of the project's own has a name that its people know.
+/// What a built-in role does, in plain words. None for a role that a project has defined: its users know the name.
 pub fn duty(role: &str) -> Option<&'static str> {
     Some(match role {
         "chaoswhisperer" => "writes the requirements",
@@ -298,7 +298,7 @@ pub fn titled(role: &str) -> String {
     duty(role).map_or_else(|| role.to_owned(), |duty| format!("{role} ({duty})"))
 }
 
-/// A name that can be part of a path, a branch or an option: small letters, digits and dashes, beginning with a letter or digit.
+/// Whether a name can be part of a path, a branch or an option: lowercase letters, digits and dashes, beginning with a letter or digit.
 pub fn is_name(name: &str, most: usize) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (1..=most).contains(&name.len())

@@ -1,8 +1,9 @@
-//! A run: one piece of work of an agent. It is requested, spawned (it has a process), started (the process can call our tools), perhaps
-//! parked and resumed, and it ends with a cause. Each process of a run is an attempt with a number. Reports of older attempts are refused.
+//! A run: a piece of work of an agent, in a process. A run is requested, spawned, started (Hatchery's tools answer), perhaps parked and
+//! resumed, and it ends for a cause. Each process of a run is an attempt with a number. Reports of older attempts are refused.
 //!
 //! Messages to a process wait in a queue of [`Delivery`]s. The id of a delivery is the event that caused it. A delivery leaves the queue
-//! when the process confirms it. If the process dies before that, the next process gets the delivery. No process gets it twice.
+//! when the process confirms that it received the delivery. So a delivery that a process did not confirm goes to the next process, and no
+//! delivery is confirmed twice.
 
 mod attempt;
 mod choice;
@@ -43,11 +44,11 @@ use spec::check_texts;
 pub use spec::{MAX_RETRIES, MAX_SPEC_BYTES, MAX_STALL_MS, MIN_STALL_MS, RunSpec};
 pub(crate) use waiting::{due, goes_on};
 
-/// The name of the MCP server that offers our tools to a process.
+/// The name of the MCP server with Hatchery's tools.
 pub const TOOL_SERVER: &str = "hatchery";
 
-/// If a run stops stuck processes, a silent process is stopped this long after its silence was reported. The daemon may have been away, and
-/// first reads what the process wrote meanwhile.
+/// If a run stops stuck processes, a silent process is stopped this long after its silence was reported. The daemon may not have run in the
+/// meantime, so it reads the output of the process first.
 const LAST_LOOK_MS: u64 = 10_000;
 
 /// The longest detail of a state that the world keeps, in characters.
@@ -59,19 +60,19 @@ pub struct Run {
     pub number: u32,
     pub spec: Arc<RunSpec>,
     pub state: RunState,
-    /// The current process, or the next one.
+    /// The current attempt, or the next one.
     pub attempt: Attempt,
     pub crashes: u32,
-    /// How often in a row it was parked.
+    /// How often in a row the run was parked.
     pub parks: u32,
     pub requested: Timestamp,
-    /// Since when a delivery waits, if one waits.
+    /// When the oldest waiting message arrived, or when the run was requested.
     pub addressed: Timestamp,
-    /// The open question to the user about it.
+    /// The open question to the user about the run.
     pub question: Option<EventId>,
     /// Answers that came after the process that asked had ended.
     pub early_answers: Vector<EarlyAnswer>,
-    /// It has sent its signal.
+    /// The agent has sent its signal.
     pub signalled: bool,
     pub turns: u32,
     pub spent: Usage,
@@ -79,22 +80,22 @@ pub struct Run {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunState {
-    /// A process is wanted, and the runner has not reported one yet.
+    /// A process is wanted, but none has been reported yet.
     Starting,
-    /// There is a process, which has not shown that it can call our tools.
+    /// A process runs, but has not shown yet that Hatchery's tools answer.
     Spawned {
         process: Process,
     },
-    /// It works, or waits for a message.
+    /// The process works, or waits for a message.
     Running {
         process: Process,
     },
-    /// The end of the run is recorded as decided, and the runner has not reported the end of the process yet.
+    /// The end is decided and recorded. The runner has not stopped the process yet.
     Stopping {
         why: StopWhy,
         process: Option<Process>,
     },
-    /// Waits for a better moment, without a process.
+    /// The run waits for a rate limit, an overload, a budget or an answer, without a process.
     Parked {
         cause: Cause,
         until: Option<Timestamp>,
@@ -105,7 +106,7 @@ pub enum RunState {
     },
 }
 
-/// A process. Its start time distinguishes it from a later process with the same id.
+/// A process of the operating system. Its start time distinguishes it from a later process with the same id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Process {
@@ -114,32 +115,32 @@ pub struct Process {
     pub began: u64,
 }
 
-/// Why a process is stopped. Recorded before it is stopped.
+/// Why a process is stopped. This is recorded before the process is stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StopWhy {
-    /// A person asked for it.
+    /// The user asked for it.
     User,
-    /// Its agent was killed.
+    /// The agent was killed.
     Killed,
-    /// It was silent for too long, and its run stops stuck processes.
+    /// The process was silent for too long, and the run stops stuck processes.
     Stuck,
-    /// Its session ends.
+    /// The session of the agent ends.
     Session,
-    /// The process says that it cannot work, for example because our tools do not answer it.
+    /// The process reports that it cannot work, for example because Hatchery's tools do not answer.
     NotReady { why: String },
-    /// Its quest is paused; it goes on later.
+    /// The quest was paused. The agent continues later.
     Paused,
-    /// Its quest was abandoned.
+    /// The quest was abandoned.
     Abandoned,
-    /// It has signalled, and did not leave.
+    /// The agent has signalled, but the process did not end in time.
     Signalled,
-    /// It waits for the user's answer for so long that its slot is given to another step.
+    /// The process has waited for the user's answer for so long that its slot is given to another step.
     AwaitsPermission,
-    /// A budget is used up in the middle of a turn, and the turn cannot be interrupted. It goes on when there is money again.
+    /// A budget was used up in the middle of a turn, and the turn could not be interrupted. The run continues when there is a budget again.
     OverBudget,
-    /// It is a fork of an agent of a quest, and that agent's run is over.
+    /// The agent is a step fork, and the run of the step's agent has ended.
     StepOver,
 }
 
@@ -158,22 +159,22 @@ impl StopWhy {
 
     pub(crate) fn detail(&self) -> String {
         match self {
-            Self::User => "stopped by a person".into(),
+            Self::User => "stopped by the user".into(),
             Self::Session => "its session ended".into(),
             Self::Killed => "its agent was killed".into(),
             Self::Stuck => "silent for too long".into(),
             Self::Paused => "its quest was paused".into(),
             Self::Abandoned => "its quest was abandoned".into(),
-            Self::Signalled => "it had signalled and did not leave".into(),
-            Self::AwaitsPermission => "It waits for a permission, and goes on with your answer.".into(),
+            Self::Signalled => "it did not end after its signal".into(),
+            Self::AwaitsPermission => "It waits for a permission, and continues after your answer.".into(),
             Self::OverBudget => "its budget was used up in the middle of a turn".into(),
-            Self::StepOver => "the run of the agent that it was forked for is over".into(),
+            Self::StepOver => "the run of the step's agent has ended".into(),
             Self::NotReady { why } => format!("it did not start: {why}; see its stderr"),
         }
     }
 }
 
-/// A run that is over, in short.
+/// The summary of a run that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRun {
     pub harness: String,
@@ -198,10 +199,10 @@ impl Run {
         }
     }
 
-    /// When the silence of the process is to be reported, or the wait of the run is over.
+    /// When the silence of the process is reported, or the wait of a parked run ends.
     pub(crate) fn deadline(&self, conversation: &Conversation) -> Option<Timestamp> {
         match self.state {
-            // No launcher has started it, so its silence means nothing.
+            // No launcher has started the process, so its silence means nothing.
             RunState::Starting if self.attempt.waits => None,
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
                 let due = match self.attempt.silent {
@@ -209,18 +210,18 @@ impl Run {
                     Some(at) => self.spec.kill_stuck.then(|| at.plus_ms(self.spec.stall_ms.min(LAST_LOOK_MS))),
                 };
                 match self.attempt.asked_since() {
-                    // An agent of a quest holds a slot.
+                    // While an agent of a quest waits for an answer, it holds a slot.
                     Some(since) => self.spec.signals.then(|| since.plus_ms(PATIENCE_MS)),
                     None => due.filter(|_| !self.listens(conversation)),
                 }
             }
-            // After its wait, an agent of a quest waits for a slot.
+            // After its wait, an agent of a quest waits for a slot instead.
             RunState::Parked { until, .. } => until.filter(|_| !self.spec.signals),
             RunState::Stopping { .. } | RunState::Ended { .. } => None,
         }
     }
 
-    /// Whether its process has nothing to do but to wait for a message, so that its silence means nothing.
+    /// Whether the process only waits for a message, so that its silence means nothing.
     fn listens(&self, conversation: &Conversation) -> bool {
         let at_rest =
             matches!(self.state, RunState::Running { .. }) && !self.attempt.in_turn && conversation.unheard.is_empty();
@@ -232,7 +233,7 @@ impl Run {
         self.attempt.asked_since().is_some()
     }
 
-    /// Since when it is silent although it has work.
+    /// Since when the process is silent although it has work.
     fn quiet_since(&self) -> Timestamp {
         match self.attempt.in_turn {
             true => self.attempt.last_output,
@@ -240,13 +241,13 @@ impl Run {
         }
     }
 
-    /// Whether nothing more will be sent to its process, so that its input can be closed: the work is done, or cannot be done.
+    /// Whether the process may end, because its work is done or cannot be done.
     fn is_last(&self, conversation: &Conversation) -> bool {
         let done = self.turns > 0 && !self.attempt.in_turn && conversation.unheard.is_empty();
         let failed = self.attempt.outcome.last_turn().is_some() && !self.attempt.had_finished();
         let stays = self.spec.stays && self.attempt.capabilities.stays_open;
-        // Some programs do not leave by themselves when they cannot open the session, or do not take the model. What waits is for the
-        // next process.
+        // Some agent programs do not exit if they cannot open the session or do not accept the model. The deliveries in the queue are then
+        // for the next process.
         let lost = match self.attempt.outcome.last_turn() {
             Some(TurnResult::SessionUnknown) => !self.attempt.has_started(),
             Some(TurnResult::Failed { .. }) => self.attempt.readiness != Readiness::Ready,
@@ -255,27 +256,27 @@ impl Run {
         (done && (!stays || failed)) || (self.attempt.budget.is_used_up() && !self.attempt.in_turn) || lost
     }
 
-    /// Its end is decided.
+    /// Whether the end of the run is decided.
     pub fn is_stopping(&self) -> bool {
         matches!(self.state, RunState::Stopping { .. })
     }
 
-    /// Waits for a better moment.
+    /// Whether the run is parked.
     pub fn is_parked(&self) -> bool {
         matches!(self.state, RunState::Parked { .. })
     }
 
-    /// Waits for money.
+    /// Whether the run waits for a budget.
     pub fn is_broke(&self) -> bool {
         matches!(self.state, RunState::Parked { cause: Cause::OverBudget, .. })
     }
 
-    /// Whether it was to signal and has not.
+    /// Whether the agent must still send a signal.
     fn owes_signal(&self) -> bool {
         self.spec.signals && !self.signalled
     }
 
-    /// The attempt that it is at.
+    /// The id of the current attempt.
     pub fn attempt_id(&self, agent: AgentId) -> AttemptId {
         AttemptId { agent, run: self.number, attempt: self.attempt.number }
     }
@@ -289,7 +290,7 @@ impl Run {
     }
 }
 
-/// Gives an agent that was never run a conversation that was begun elsewhere. A conversation has one agent, because two
+/// Gives an agent without a run a conversation that was started outside of Hatchery. A conversation belongs to only one agent, because two
 /// processes must not write to it.
 pub(crate) fn adopt(
     world: &World,
@@ -319,7 +320,8 @@ pub(crate) fn adopt(
         .collect())
 }
 
-/// The agent of a conversation. If the agent is dead and its process has ended, the conversation can be taken over.
+/// The agent that owns a conversation. None if nobody does, or if the owner is dead and its process has ended, so that another agent can
+/// adopt the conversation.
 pub fn holder(world: &World, session: &str) -> Option<AgentId> {
     world
         .harness_session_owner(session)
@@ -359,9 +361,9 @@ pub(crate) fn at_rest(world: &World, agent: AgentId) -> Result<(), Refusal> {
 /// model.
 pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSpec>) -> Result<Vec<Event>, Refusal> {
     let said = crate::history::add(world, agent, MessageKind::User, text)?;
-    // An agent of the seats hears nothing outside of their session.
+    // An agent of the seats receives nothing outside of their session.
     crate::seat::session_of(world, agent)?;
-    // The message would wait for a run that was not requested.
+    // The message would wait for a run that nobody has requested.
     let is_stopping = |run: &&Run| matches!(run.state, RunState::Stopping { .. }) && !world.seats().awaits(agent);
     if let Some(run) = world.run(agent).filter(is_stopping) {
         return Err(Refusal::RunStopping { agent, run: run.number });
@@ -415,8 +417,7 @@ pub(crate) fn waits(world: &World, of: AttemptId) -> Result<Vec<Event>, Refusal>
     }
 }
 
-/// Carries out a call of an agent, exactly once: only the next number is accepted. A refused call is recorded, too, because the agent
-/// may ask for the same answer again.
+/// Takes a tool call, exactly once, because its number is checked. A refusal is an answer, too, and is recorded like any other.
 pub(crate) fn take_call(
     world: &World,
     of: AttemptId,
@@ -448,12 +449,12 @@ pub(crate) fn take_call(
     Ok([taken].into_iter().chain(events).collect())
 }
 
-/// Interrupts the turn; the process keeps running. A second request for the same turn changes nothing, because it would interrupt the
-/// next turn.
+/// Interrupts the turn; the process keeps running. A second request for the same turn changes nothing, because it would interrupt the next
+/// turn.
 pub(crate) fn interrupt(world: &World, agent: AgentId) -> Result<Vec<Event>, Refusal> {
     let run = open(world, agent)?;
     let conversation = world.conversation(agent);
-    // Without echoes, a turn is known to run when it says something. Until then its message counts as being worked on.
+    // Without echoes, the first output of a turn shows that it has begun. Until then, its message counts as being worked on.
     let unconfirmed = !run.attempt.capabilities.echoes_messages && conversation.is_some_and(Conversation::has_words);
     let works = run.attempt.in_turn || (run.attempt.has_started() && unconfirmed);
     match run.state {
@@ -507,7 +508,7 @@ fn open(world: &World, agent: AgentId) -> Result<&Run, Refusal> {
     world.run(agent).filter(|run| run.is_open()).ok_or(Refusal::NoRun(agent))
 }
 
-/// The beginning of what a process said: the world keeps it.
+/// The beginning of a text from a process, as the world keeps it.
 fn cut(words: &str) -> String {
     words.chars().take(MAX_WORDS_CHARS).collect()
 }

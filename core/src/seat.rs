@@ -1,18 +1,18 @@
-//! Seats: nine fixed places for identities, in a grid of three by three. The seat in the middle is the lead's. Processes and
+//! Seats: nine fixed positions for identities, in a grid of three by three. The seat in the middle belongs to the lead. Processes and
 //! agents come and go; the seat keeps the name, the soul and the appearance. A soul is written once and never replaced.
 //!
 //! | Module | Owns |
 //! |---|---|
-//! | `state` | the states of a seat, what changes them, and which button there is |
+//! | `state` | the states of a seat, what changes them, and which button the page shows |
 //! | `places` | all seats, and how events change them |
-//! | `decide` | what can be asked of seats |
-//! | `report` | what agents report by markers, and what the daemon knows about processes |
-//! | `words` | what is said to agents, and how they are reached |
-//! | `lead_call` | tool calls of the lead that wait for a result |
+//! | `decide` | the commands about seats |
+//! | `report` | what agents report with markers, and what the daemon knows about its processes |
+//! | `words` | messages to agents of seats, and how they reach the agents |
+//! | `lead_call` | tool calls of the lead that have no result yet |
 //! | `document` | the identity document that other programs exchange, and merging two of them |
-//! | `marker` | markers in the words of agents |
-//! | `payload` | what an agent is told when it is woken |
-//! | `refusal` | every "no" about seats |
+//! | `marker` | markers in the texts of agents |
+//! | `payload` | what a woken agent receives: its soul and the transcript |
+//! | `refusal` | every refusal about seats |
 
 mod decide;
 mod document;
@@ -48,11 +48,11 @@ use std::sync::Arc;
 
 /// How many seats there are.
 pub const SEATS: u8 = 9;
-/// How long an agent may take to choose a name.
+/// How long an agent has to choose a name.
 pub const HATCH_MS: u64 = 5 * 60 * 1_000;
-/// How long a seat may take to be reported alive after it was woken.
+/// How long a woken seat has until it is reported alive.
 pub const WAKE_MS: u64 = 5 * 60 * 1_000;
-/// The longest soul, in bytes as XML: many pages. All souls are kept in memory.
+/// The longest soul, in bytes as XML. This is many pages. All souls are kept in memory.
 pub const MAX_SOUL_BYTES: usize = 256 << 10;
 /// The longest colour, name of a colour, gender and part of a face, in bytes.
 pub const MAX_TRAIT_BYTES: usize = 256;
@@ -61,7 +61,7 @@ pub const MAX_SAID_CHARS: usize = 100_000;
 /// The longest name of a speaker, in bytes.
 pub const MAX_SPEAKER_BYTES: usize = 256;
 
-/// The place of a seat in the grid: 0 to 8, row by row.
+/// The position of a seat in the grid: 0 to 8, row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(value_type = u8, maximum = 8))]
@@ -111,7 +111,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// Who holds the processes of the seats, and therefore says who is alive.
+/// Who runs the processes of the seats, and therefore reports who is alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatMode))]
@@ -120,11 +120,11 @@ pub enum Mode {
     /// The daemon starts a process for each seat.
     #[default]
     Direct,
-    /// A lead agent manages a team of its own and reports by markers.
+    /// The lead manages a team of its own and reports with markers.
     Lead,
 }
 
-/// Who sits in a seat: what the agent has chosen or was given.
+/// The identity of a seat: what its agent has chosen or was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatIdentity))]
@@ -134,7 +134,7 @@ pub struct Identity {
     pub name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// Absent until the agent has chosen a name: a colour's name would suggest one.
+    /// None until the agent has chosen a name, because the name of a colour would suggest one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,13 +171,13 @@ pub struct SeatListed {
 }
 
 impl SeatListed {
-    /// The name that a living agent is listed with, if the name is allowed.
+    /// The name of a listed agent that is alive, if the name is allowed.
     pub(crate) fn chosen_name(&self) -> Option<&str> {
         let lives = self.status != ListedStatus::Shutdown;
         self.name.as_deref().filter(|name| lives && check_name(Some(name)).is_ok())
     }
 
-    /// What the entry means for its seat.
+    /// What the entry does to the state of its seat.
     fn input(&self) -> SeatInput {
         match (self.status, self.chosen_name()) {
             (ListedStatus::Shutdown, _) => SeatInput::ReportedGone,
@@ -194,7 +194,7 @@ impl SeatListed {
 pub enum ListedStatus {
     #[default]
     Alive,
-    /// Between two turns: alive.
+    /// Alive, between two turns.
     Idle,
     Shutdown,
 }
@@ -203,16 +203,16 @@ pub enum ListedStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
     pub state: SeatState,
-    /// The agent of the registry that sits there. None after it was killed, and for a seat that was imported and not woken yet.
+    /// The agent of the registry in this seat. None after the agent was killed, and for a seat that was imported and not woken yet.
     pub agent: Option<AgentId>,
     pub identity: Identity,
-    /// Souls of the same seat that came from elsewhere and are not this seat's own.
+    /// Identities of the same seat that came from elsewhere and are not this seat's own.
     pub others: Vec<Born>,
-    /// When the seat was summoned. None for a document from elsewhere that does not say.
+    /// When the seat was summoned. None if an imported document does not contain the time.
     pub created: Option<Timestamp>,
-    /// The last time that the seat was known to be alive.
+    /// The last time at which the seat was known to be alive.
     pub last_alive: Option<Timestamp>,
-    /// The session in which it was last known to be alive, as a UUID.
+    /// The last session in which the seat was known to be alive, as a UUID.
     pub last_session: Option<String>,
 }
 
@@ -221,13 +221,13 @@ impl Seat {
         self.identity.soul.as_ref().is_some_and(|soul| !soul.is_empty())
     }
 
-    /// What to call the seat in a message to a person.
+    /// The name of the seat for people, if it has one.
     pub fn called(&self) -> Option<&str> {
         self.identity.name.as_deref()
     }
 }
 
-/// A session's id as other programs know it.
+/// The id of a session in the form of other programs: a UUID.
 pub fn session_uuid(session: crate::SessionId) -> String {
     let hex: String = session.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])

@@ -1,14 +1,14 @@
-//! A session: a group of agents that work at the same time. It is opened, it is asked to end for a reason, and it ends for that reason.
-//! The reason is logged before anything is stopped, so that a stop is never mistaken for a failure.
+//! A session: a period of work of a group of agents. A session is opened, its end is requested for a reason, and then it has ended for that
+//! reason. The reason is logged before anything is stopped, so that a stop is never mistaken for a failure later.
 
 use crate::event::{AgentEvent, SessionEvent};
 use crate::{AgentId, Event, Refusal, SessionId, Timestamp, World};
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
 
-/// The longest label, in bytes: a title, not a document.
+/// The longest label, in bytes. A label is a title.
 pub const MAX_LABEL_BYTES: usize = 256;
-/// The shortest idle limit: anything less would end sessions between two keystrokes.
+/// The shortest idle limit. A shorter one would end sessions between two keystrokes.
 pub const MIN_IDLE_MS: u64 = 1_000;
 /// The longest idle limit: a year.
 pub const MAX_IDLE_MS: u64 = 365 * 24 * 3_600 * 1_000;
@@ -18,13 +18,13 @@ pub const MAX_IDLE_MS: u64 = 365 * 24 * 3_600 * 1_000;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// Its work is done.
+    /// The work is complete.
     Completed,
-    /// A person ended it.
+    /// The user ended the session.
     User,
-    /// Nothing happened in it for longer than its idle limit.
+    /// Nothing happened in the session for longer than its idle limit.
     Inactive,
-    /// It could not go on.
+    /// The session could not continue.
     Failed,
 }
 
@@ -34,9 +34,9 @@ pub struct Session {
     pub state: SessionState,
     pub started: Timestamp,
     pub last_active: Timestamp,
-    /// Ends by itself after this much silence.
+    /// How long the session may be idle before it ends.
     pub idle_ms: Option<u64>,
-    /// The agents that are awake in it.
+    /// The agents that are awake in the session.
     pub awake: OrdSet<AgentId>,
 }
 
@@ -55,7 +55,7 @@ pub enum SessionState {
 }
 
 impl Session {
-    /// When it will end by itself, if nothing happens until then.
+    /// When the session ends if nothing happens until then.
     pub fn deadline(&self) -> Option<Timestamp> {
         match self.state {
             SessionState::Open => self.idle_ms.map(|ms| self.last_active.plus_ms(ms)),
@@ -92,7 +92,7 @@ pub(crate) fn end(world: &World, session: SessionId, reason: &EndReason) -> Resu
     Ok(asked.into_iter().chain([ending]).collect())
 }
 
-/// Ends a session that was asked to end, and puts its agents to sleep in the same append. Refused while an agent has an open run.
+/// Ends a session. Its agents fall asleep in the same append. Refused while one of them has an open run.
 pub(crate) fn close(world: &World, id: SessionId) -> Result<Vec<Event>, Refusal> {
     let session = known(world, id)?;
     match &session.state {
@@ -108,7 +108,7 @@ pub(crate) fn close(world: &World, id: SessionId) -> Result<Vec<Event>, Refusal>
     }
 }
 
-/// A session that is open.
+/// The session, if it is open.
 pub(crate) fn open(world: &World, id: SessionId) -> Result<&Session, Refusal> {
     let session = known(world, id)?;
     match &session.state {

@@ -1,16 +1,16 @@
-//! Slugs: the readable names of quests, branches and worktrees, such as `add-verbose-flag-3f2a`. The words come from a request, the end
-//! from an id, so that two equal requests have different slugs.
+//! Slugs: the readable names of quests, branches and worktrees, such as `add-verbose-flag-3f2a`. The words come from a request. The end
+//! comes from an id, so that two equal requests have different slugs.
 
 /// The longest part of a slug that comes from the request.
 const WORDS_CHARS: usize = 32;
 /// How many bytes of the id are in a slug, unless another slug has the same ones. A byte has two characters.
 const ID_BYTES: usize = 2;
-/// Words that tell nothing.
+/// Words that are left out.
 const FILLERS: [&str; 9] = ["a", "an", "the", "to", "of", "and", "please", "in", "for"];
-/// The words of a slug, where the request has no usable ones.
+/// The words of a slug if the request has no usable ones.
 const NAMELESS: &str = "work";
 
-/// A slug that is not taken.
+/// A slug that no other quest or agent has.
 pub fn choose<E>(request: &str, id: &[u8; 16], mut is_taken: impl FnMut(&str) -> Result<bool, E>) -> Result<String, E> {
     for bytes in (ID_BYTES..id.len()).step_by(ID_BYTES) {
         let slug = with_id(request, &id[..bytes]);
@@ -21,7 +21,7 @@ pub fn choose<E>(request: &str, id: &[u8; 16], mut is_taken: impl FnMut(&str) ->
     Ok(with_id(request, id))
 }
 
-/// The slug of a quest without a branch. Two quests have the same one only by chance; then a reference to it is ambiguous.
+/// The slug of a quest without a branch. Two quests have the same slug only by chance; a reference to such a slug is ambiguous.
 pub fn of(request: &str, id: &[u8; 16]) -> String {
     with_id(request, &id[..ID_BYTES])
 }

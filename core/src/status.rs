@@ -1,21 +1,21 @@
-//! The status document, `.fctry/state.json`: what a project's agents do at the moment, for the status line, the viewer and each other.
-//! This room knows its fields and how it may be changed. It never touches a file.
+//! The status document, `.fctry/state.json`: what a project's agents do at the moment, for the status line, viewers and other agents. This
+//! module knows the fields of the document and how they may be changed. It never touches a file.
 //!
-//! Every field is optional, `null` equals absent, and unknown fields are kept untouched, nested ones included: the document is not
-//! a struct but JSON text ([`Json`]) that is decoded where something is looked up or changed.
+//! Every field is optional, `null` equals absent, and unknown fields are kept unchanged, nested ones included. So the document is not a
+//! struct but JSON text ([`Json`]), which is decoded where a field is read or changed.
 //!
-//! | Room | Owns |
+//! | Module | Owns |
 //! |---|---|
 //! | [`json`] | values as text |
-//! | [`path`] | where something is in the document |
-//! | [`merge`] | three-way merge and difference, field by field |
-//! | [`view`] | what a reader sees, whatever the fields hold |
-//! | [`shape`] | what the protocol's own fields accept |
-//! | [`change`] | what people, agents and hooks may ask for |
+//! | [`path`] | the names of values in the document |
+//! | [`merge`] | three-way merge and comparison, field by field |
+//! | [`view`] | what a reader sees, even if fields are malformed |
+//! | [`shape`] | which values the fields of the protocol accept |
+//! | [`change`] | the changes that people, agents and hooks may request |
 //! | [`kept`] | what the log says about the status, and the decisions about it |
-//! | [`foreign`] | what another program has changed in a file, and what is only an old copy |
+//! | [`foreign`] | which differences in a file another program has made, and which come from an old copy |
 //! | [`quest_view`] | a quest as a build run |
-//! | [`quest_events`] | what happens in a quest, as build events |
+//! | [`quest_events`] | the events of a quest as build events |
 
 pub mod change;
 pub mod foreign;
@@ -35,7 +35,7 @@ use std::str::FromStr;
 
 /// Files and values beyond this are refused. A document of a large project has some hundred kilobytes.
 pub const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
-/// A list that a hook appends to for ever must end somewhere.
+/// The most items of a list, because a hook may append to a list forever.
 pub const MAX_LIST_ITEMS: usize = 100_000;
 
 /// The whole document.
@@ -69,7 +69,7 @@ pub enum Edit {
     },
 }
 
-/// Why a document cannot be changed like that, or is none.
+/// Why an edit is not possible, or why a text is not a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     #[error("the path `{path}` cannot be used: {why}")]
@@ -145,7 +145,7 @@ impl EditError {
 }
 
 impl StatusDocument {
-    /// Reads a document. An empty text is no document: it may be a file that is just being written.
+    /// Reads a document. An empty text is an error, because the file may just be being written.
     pub fn parse(text: &str) -> Result<Self, EditError> {
         if text.len() > MAX_DOCUMENT_BYTES {
             return Err(EditError::TooLarge { bytes: text.len() });
@@ -179,7 +179,7 @@ impl StatusDocument {
         self.fields.get(name)
     }
 
-    /// What is at a path. `null` is the same as nothing.
+    /// The value at a path. `null` is the same as absent.
     pub fn get(&self, path: &Path) -> Option<Json> {
         let mut found = self.to_json();
         for segment in path.segments() {
@@ -192,7 +192,7 @@ impl StatusDocument {
         Some(found).filter(|found| !found.is_null())
     }
 
-    /// Changes the document, or leaves it as it is and says why.
+    /// Changes the document. After an error it is unchanged.
     pub fn apply(&mut self, edit: &Edit) -> Result<(), EditError> {
         let old = self.to_json();
         let new = match edit {
@@ -210,7 +210,7 @@ impl StatusDocument {
                     return Err(EditError::ItemNotClearable { at: path.clone() });
                 }
                 let cleared = change(Some(&old), path, 0, &mut |_| Ok(Json::null()))?;
-                // The objects on the way to nothing are not made.
+                // A path to nothing does not create objects.
                 if self.get(path).is_some() { cleared } else { old }
             }
         };
@@ -226,7 +226,7 @@ impl StatusDocument {
         self.fields.set(name, value.into());
     }
 
-    /// Clears a field of the document. One that is not there is not written as `null`.
+    /// Clears a field of the document. An absent field is not written as `null`.
     pub fn clear(&mut self, name: &str) {
         if self.fields.get(name).is_some() {
             self.fields.set(name, Json::null());
@@ -234,7 +234,7 @@ impl StatusDocument {
     }
 }
 
-/// Equal documents mean the same; the order of fields and fields that are `null` do not count.
+/// Equal documents have the same meaning. The order of fields does not count, and neither do fields that are `null`.
 impl PartialEq for StatusDocument {
     fn eq(&self, other: &Self) -> bool {
         merge::difference(self, other).is_empty()
@@ -255,7 +255,7 @@ fn parse_value(text: &str) -> Result<Json, EditError> {
     Json::parse(text).map_err(|error| EditError::NotJson { why: error.to_string() })
 }
 
-/// Changes the value at a path and makes the objects on the way to it.
+/// Changes the value at a path, and creates the objects on the way to it.
 fn change(
     here: Option<&Json>,
     path: &Path,
@@ -304,7 +304,7 @@ fn parent_is_list(document: &Json, path: &Path) -> bool {
     here.is_some_and(|value| value.kind() == JsonKind::List)
 }
 
-/// Objects are merged field by field, whatever else a patch has replaces what was there. `null` in a patch clears.
+/// Merges a patch: objects field by field; any other value replaces the old one. `null` in a patch clears a field.
 fn merged(old: &Json, patch: &Json) -> Json {
     let (Some(mut object), Some(changes)) = (old.object(), patch.object()) else { return patch.clone() };
     for (name, change) in changes.iter() {

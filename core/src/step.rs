@@ -1,6 +1,5 @@
-//! Deciding. A command in a world gives events or a refusal; `settle` then adds the events that are due without a command, until there
-//! are none. The decisions about a noun are in the noun's module. Here are only the dispatch and a few short decisions about agents:
-//! renaming, waking, hatching, and the birth of a fork that had to wait.
+//! Decides commands. A command in a world leads to events or to a refusal; `settle` then adds the events that are due, until there are
+//! none. The decisions about a noun are in the noun's module; this module only calls them.
 
 use crate::agent::{self, Birth, Lifecycle, Origin};
 use crate::event::{AgentEvent, QuestionEvent, SessionEvent};
@@ -123,8 +122,7 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
     }
 }
 
-/// The next events that are due without a command, if there are any. The world finds them without a search, so the cost does not depend
-/// on the size of the world.
+/// The next events that are due without a command. Empty if there are none. The cost does not depend on the size of the world.
 pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     if let Some((parent, birth, upto)) = world.ready_fork() {
         return late_birth(world, parent, birth, Origin { agent: parent, upto }, now);
@@ -166,8 +164,8 @@ pub fn settle(world: &World, now: Timestamp) -> Vec<Event> {
     }
 }
 
-/// A fork that had to wait. If its session has ended in the meantime, the child is created asleep, like all agents of that session,
-/// and is not run.
+/// Creates the child of a fork that had to wait. If its session has ended in the meantime, the child is created asleep, like all agents of
+/// that session, and is not run.
 fn late_birth(world: &World, parent: AgentId, birth: &Birth, origin: Origin, now: Timestamp) -> Vec<Event> {
     match birth.session {
         Some(session) if session::open(world, session).is_err() => {
@@ -175,7 +173,7 @@ fn late_birth(world: &World, parent: AgentId, birth: &Birth, origin: Origin, now
             let asleep = Event::Agent { agent: birth.agent, what: AgentEvent::Slept };
             agent::born(parent, origin, &outside, now).into_iter().chain([asleep]).collect()
         }
-        // The step has too many forks. This one was promised to its parent, so it is created, but it sleeps.
+        // The step has too many forks. The parent was told that this child would exist, so it is created, but it sleeps.
         _ => agent::born_from(world, parent, origin, birth, now).unwrap_or_else(|_| {
             let asleep = Event::Agent { agent: birth.agent, what: AgentEvent::Slept };
             let idle = Birth { run: None, ..birth.clone() };
@@ -184,10 +182,10 @@ fn late_birth(world: &World, parent: AgentId, birth: &Birth, origin: Origin, now
     }
 }
 
-/// The streams that these records depend on: those that the command names, and those that the records change. If another writer has
-/// changed one of these streams meanwhile, the command is decided again. The command alone does not name all of them: a closing session
-/// puts agents to sleep, any command may find that a session is overdue, a fork that waited is born into its session, and a run begins in
-/// the session of its agent.
+/// The streams that must not have changed in the meantime, so that these records are valid: those that the command reads, and those that
+/// the records change. The second part matters because events may follow that the command does not name: a closing session puts agents to
+/// sleep, any command may find that a session is overdue, the child of a waiting fork is created in its session, and a run begins in the
+/// session of its agent.
 pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
     let changed = records.iter().map(|record| record.event.stream());
     let enters = |record: &&Record| {
@@ -201,7 +199,7 @@ pub fn rests_on(command: &Command, records: &[Record]) -> BTreeSet<Stream> {
     command.reads().into_iter().chain(changed).chain(entered).collect()
 }
 
-/// An egg hatches with its own first message. Messages to it do not count; otherwise it would never expire.
+/// An egg hatches with its own first message. Messages to the egg do not count; otherwise it would never expire.
 fn hatched(world: &World, agent: AgentId, kind: MessageKind, said: Vec<Event>) -> Vec<Event> {
     match world.agent(agent).map(|it| it.lifecycle) {
         Some(Lifecycle::Hatching { .. }) if kind.is_spoken() && !world.seats().is_nameless(agent) => {

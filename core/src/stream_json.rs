@@ -1,8 +1,8 @@
-//! Reads the stream of the Claude CLI (`--output-format stream-json`), line by line, into [`Output`]s.
+//! Reads the output of the Claude CLI (`--output-format stream-json`), line by line, into [`Output`]s.
 //!
-//! The order of keys varies, so no line is recognised by its beginning. Unknown types, subtypes and blocks are skipped, because
-//! new versions bring new ones all the time. Only a line that is not JSON is an error: the process was cut off in the middle
-//! of the line, or does not speak this format.
+//! The order of keys varies, so no line is recognised by its beginning. Unknown types, subtypes and blocks are skipped, because new
+//! versions often bring new ones. Only a line that is not JSON is an error: the process was stopped in the middle of the line, or does not
+//! write this format.
 
 mod request_meter;
 
@@ -29,13 +29,13 @@ pub struct NotJson {
 /// Reads the output of one process.
 #[derive(Clone, Debug, Default)]
 pub struct StreamJsonReader {
-    /// The process has shown that our tools answer it.
+    /// The process has shown that Hatchery's tools answer.
     is_ready: bool,
-    /// The folder that the process works in.
+    /// The folder in which the process works.
     folder: Option<String>,
-    /// The message of ours that the process works on next. When its turn begins, the message is in the CLI's records.
+    /// The message that the process works on next. When its turn begins, the message is stored in the harness session.
     begun: Option<String>,
-    /// The last refusal of the service in this turn. The result line says less about it.
+    /// The last error of the service in this turn. The result line has fewer details.
     api_error: Option<ServiceError>,
     meter: RequestMeter,
 }
@@ -46,24 +46,24 @@ impl Reader for StreamJsonReader {
     }
 
     fn partial(&mut self, line: &str) -> Option<Partial> {
-        // Few lines are of this type, and a line without the word need not be parsed twice.
+        // Only lines with partials, and few others, contain this word. So other lines are not parsed twice.
         line.contains("stream_event").then(|| partial(&object(line).ok()??))?
     }
 }
 
 impl StreamJsonReader {
-    /// A reader that prices requests by this table.
+    /// A reader that prices requests with this table.
     pub fn new(prices: Arc<PriceTable>) -> Self {
         Self { meter: RequestMeter::new(prices), ..Self::default() }
     }
 
     fn outputs(&mut self, line: &Fields) -> Vec<Output> {
-        // What a sub-agent uses is used by its parent.
+        // The usage of a subagent counts for the agent of the run.
         let parent = line.text("parent_tool_use_id");
         let used = self.meter.take(line, parent.is_none());
         let used = used.map(|(usage, context)| Output::Used { usage, context });
         let mut outputs = match parent {
-            // Otherwise its lines change nothing about its parent.
+            // Apart from that, the lines of a subagent do not change the state of the parent.
             Some(tool_use) => {
                 let outputs = Self::default().own_outputs(line).into_iter();
                 outputs.map(|output| Output::Subagent { tool_use: tool_use.clone(), output: output.into() }).collect()
@@ -100,7 +100,7 @@ impl StreamJsonReader {
         }
     }
 
-    /// Said at the beginning of every turn. The first one shows whether our tools answer.
+    /// The first line of every turn. The first of these lines shows whether Hatchery's tools answer.
     fn init(&mut self, line: &Fields) -> Vec<Output> {
         let Some(session) = line.text("session_id") else { return Vec::new() };
         self.folder = line.text("cwd").or_else(|| self.folder.take());
@@ -151,13 +151,13 @@ impl StreamJsonReader {
     }
 }
 
-/// The outputs of a line, by its fields. A line without fields has none.
+/// The outputs of a line, from its fields. A line that is not an object has none.
 pub(crate) fn outputs_of(line: &str, outputs: impl FnOnce(&Fields) -> Vec<Output>) -> Result<Vec<Output>, String> {
     let line = object(line).map_err(|error| error.to_string())?;
     Ok(line.as_ref().map(outputs).unwrap_or_default())
 }
 
-/// The fields of a line. None when it is empty, or JSON but no object.
+/// The fields of a line. None if the line is empty, or is JSON but not an object.
 pub(crate) fn object(line: &str) -> Result<Option<Fields<'_>>, NotJson> {
     let line = line.trim();
     if line.is_empty() {
@@ -211,14 +211,14 @@ fn assistant_block(block: &Fields) -> Option<Output> {
     }
 }
 
-/// Our own tools without the prefix that the CLI gives to the tools of a server.
+/// The name of a tool. Hatchery's tools lose the prefix that the CLI gives to the tools of a server.
 fn tool_name(name: &str) -> String {
     let ours = name.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(TOOL_SERVER)?.strip_prefix("__"));
     ours.unwrap_or(name).to_owned()
 }
 
-/// The kind of a refusal, from the CLI's word for it and the HTTP status. A lack of credit comes with the status of a bad or a
-/// forbidden request, so that word goes first. Otherwise the status does: some versions call an overload a rate limit.
+/// The kind of a failure, from the CLI's code and the HTTP status. A lack of credit has the status of a bad or a forbidden request, so its
+/// code comes first. Otherwise the status decides, because some versions have the code of a rate limit for an overload.
 fn failure_kind(word: Option<&str>, status: Option<u16>) -> FailureKind {
     match (word, status) {
         (Some("billing_error"), _) => FailureKind::OutOfCredit,
@@ -229,7 +229,7 @@ fn failure_kind(word: Option<&str>, status: Option<u16>) -> FailureKind {
     }
 }
 
-/// A piece of what the model writes (`--include-partial-messages`). Sub-agents are not shown while they write.
+/// The partial in a line (`--include-partial-messages`). Partials of subagents are not shown.
 fn partial(line: &Fields) -> Option<Partial> {
     if line.text("type").as_deref() != Some("stream_event") || line.raw("parent_tool_use_id").is_some() {
         return None;
@@ -270,7 +270,7 @@ fn user_block(block: &Fields) -> Option<Output> {
     }
 }
 
-/// A result in several blocks as one text. Blocks that are not text are only named: a history has no images.
+/// The blocks of a result as one text. Blocks that are not text are only named, because a history has no images.
 pub(crate) fn joined(blocks: &[Fields]) -> String {
     let texts = blocks.iter().map(|block| {
         let kind = || block.text("type").unwrap_or_else(|| "something".to_owned());
@@ -285,7 +285,7 @@ fn blocks<'a>(line: &Fields<'a>) -> Vec<Fields<'a>> {
 
 fn turn_end(line: &Fields, api_error: Option<ServiceError>) -> TurnEnd {
     let mut total = line.object("modelUsage").map(models).unwrap_or_default();
-    // The sum over the models misses what is not charged by tokens.
+    // The sum over the models does not include what is not charged by tokens.
     if line.raw("total_cost_usd").is_some() {
         total.cost = line.money("total_cost_usd");
     }
@@ -302,7 +302,7 @@ fn turn_end(line: &Fields, api_error: Option<ServiceError>) -> TurnEnd {
     }
 }
 
-/// A failed request ends with the subtype `success`, so `is_error` tells success from failure.
+/// A failed request has the subtype `success`, too, so `is_error` distinguishes success from failure.
 fn turn_result(line: &Fields, api_error: Option<ServiceError>) -> TurnResult {
     if !line.flag("is_error") {
         return TurnResult::Ok;
@@ -316,7 +316,7 @@ fn turn_result(line: &Fields, api_error: Option<ServiceError>) -> TurnResult {
         return TurnResult::SessionUnknown;
     }
     let status: Option<u16> = line.count("api_error_status");
-    // The most telling words first.
+    // The most useful texts first.
     let words = [errors.join("; "), line.text("result").unwrap_or_default()].into_iter();
     let said = api_error.as_ref().map(|error| error.text.clone());
     let mut words = words.chain(said).chain(line.text("subtype"));
@@ -345,7 +345,7 @@ fn turn_result(line: &Fields, api_error: Option<ServiceError>) -> TurnResult {
     TurnResult::Failed { kind, detail }
 }
 
-/// The sum of what each model used.
+/// The sum of the usage of all models.
 fn models(by_model: Fields) -> Usage {
     by_model.into_values().filter_map(Fields::of).fold(Usage::default(), |sum, model| {
         sum + Usage {

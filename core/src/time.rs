@@ -1,9 +1,9 @@
-//! Instants, as milliseconds since 1970 in UTC. They are told to the core, never read by it, and they may run backwards:
-//! order comes from event ids, not from here.
+//! Timestamps: milliseconds since 1970 in UTC. The core receives them and never reads a clock. They may run backwards: the order of events
+//! comes from their ids.
 
 use serde::{Deserialize, Serialize};
 
-/// A moment, in milliseconds since the Unix epoch.
+/// A point in time, in milliseconds since 1970 in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
@@ -15,16 +15,16 @@ impl Timestamp {
         Self(self.0.saturating_add_unsigned(ms))
     }
 
-    /// How long after `earlier` this is; nothing when the clock ran backwards.
+    /// How many milliseconds lie between `earlier` and this timestamp. 0 if the clock ran backwards.
     pub fn ms_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 
-    /// The moment in RFC 3339, in UTC with milliseconds: `2026-02-17T04:00:00.000Z`. Years are those of the Gregorian calendar.
+    /// The timestamp in RFC 3339, in UTC with milliseconds: `2026-02-17T04:00:00.000Z`. Years are those of the Gregorian calendar.
     pub fn rfc3339(self) -> String {
         const DAY_MS: i64 = 86_400_000;
         let (days, in_day) = (self.0.div_euclid(DAY_MS), self.0.rem_euclid(DAY_MS));
-        // Eras of 400 years have the same number of days. A year begins in March here, so that the leap day is its last one.
+        // Each era of 400 years has the same number of days. A year begins in March here, so that the leap day is its last day.
         let from_era = days + 719_468;
         let (era, day_of_era) = (from_era.div_euclid(146_097), from_era.rem_euclid(146_097));
         let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

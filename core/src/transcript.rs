@@ -1,12 +1,12 @@
-//! Reads the transcripts that the Claude CLI keeps of its conversations: a file of JSON lines for each, only ever appended to.
-//! `docs/claude-cli.md` has the form, as measured.
+//! Reads the transcripts that the Claude CLI keeps of its conversations: one file of JSON lines for each, to which lines are only appended.
+//! `docs/claude-cli.md` describes the format, as observed.
 //!
-//! A transcript is a tree. Each line of the conversation names the one before it, so a rewind or a retry makes a branch, and
-//! what counts is the path from the last line back to the root ([`Tree::path`]). Two things are not on it and belong to it all
-//! the same: of tools that ran side by side each result names its own call, so all but the last hang beside the path; and
-//! what a compaction kept is only named.
+//! A transcript is a tree. Each line of the conversation names the line before it, so a rewind or a retry makes a branch. The history is
+//! the path from the last line back to the root ([`Tree::path`]). Two kinds of lines belong to the history but are not on that path: if
+//! tools ran at the same time, each result names its own call, so all results but the last are beside the path; and the lines that a
+//! compaction kept are only named.
 //!
-//! A line that is strange costs nothing but itself. Only what is not JSON is told apart.
+//! A line that cannot be understood is skipped. Only a line that is not JSON is an error.
 
 use crate::MessageKind;
 use crate::history::MAX_MESSAGE_BYTES;
@@ -16,42 +16,43 @@ use crate::stream_json::{NotJson, joined, object};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One line.
+/// One line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptLine {
-    /// The folder that the CLI worked in.
+    /// The folder in which the CLI worked.
     pub folder: Option<String>,
     pub part: LinePart,
 }
 
-/// Which part a line has in the conversation.
+/// The role of a line in the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinePart {
     Knot(Knot),
-    /// A sub-agent's: it has a conversation of its own.
+    /// A line of a subagent, which has a conversation of its own.
     Subagent,
-    /// The CLI's own bookkeeping: titles, costs, requests, modes.
+    /// A line with data of the CLI itself: titles, costs, requests, modes.
     Aside,
 }
 
-/// A place in the tree.
+/// A line of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knot {
     pub uuid: String,
-    /// The line before it. Over a compaction, too: what was said before is not lost.
+    /// The line before it. After a compaction, this is still the line before the compaction, so that the earlier messages are not lost.
     pub parent: Option<String>,
     pub role: LineOrigin,
-    /// What it adds to the history, in the shapes that runs use. Often one thing; nothing when it only holds others together.
+    /// The messages that the line adds to the history, in the same form as the messages of runs. Often one; none if the line only connects
+    /// others.
     pub said: Vec<(MessageKind, String)>,
 }
 
-/// The origin of a line, as far as the path needs it.
+/// The origin of a line, as far as [`Tree::path`] needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineOrigin {
     Model,
-    /// Answers to these calls of tools.
+    /// The results of these tool calls.
     Tools(Vec<String>),
-    /// A compaction, which kept these lines; they come after the summary.
+    /// A compaction, which kept these lines. They come after the summary.
     Compaction {
         summary: Option<String>,
         kept: Vec<String>,
@@ -59,7 +60,7 @@ pub enum LineOrigin {
     Others,
 }
 
-/// What a line says.
+/// Reads a line.
 pub fn parse(line: &str) -> Result<TranscriptLine, NotJson> {
     let Some(line) = object(line)? else { return Ok(TranscriptLine { folder: None, part: LinePart::Aside }) };
     let part = match line.text("uuid") {
@@ -95,7 +96,7 @@ fn user(line: &Fields) -> (LineOrigin, Vec<(MessageKind, String)>) {
     (if answered.is_empty() { LineOrigin::Others } else { LineOrigin::Tools(answered) }, said)
 }
 
-/// Who speaks in a line that has the role `user`. Much of what the model is told there is not a person's word.
+/// The author of a line with the role `user`. Many of these lines are not written by the user.
 fn speaker(line: &Fields, words: &str) -> MessageKind {
     let origin = line.object("origin").and_then(|origin| origin.text("kind"));
     let by_machine = origin.is_some_and(|kind| kind != "human");
@@ -108,9 +109,9 @@ fn speaker(line: &Fields, words: &str) -> MessageKind {
     }
 }
 
-/// What the CLI writes when a turn is broken off.
+/// The beginning of the text that the CLI writes when a turn is interrupted.
 const BROKEN_OFF: &str = "[Request interrupted by user";
-/// How commands to the CLI itself begin, and what they printed.
+/// The beginnings of commands to the CLI itself, and of what they printed.
 const COMMANDS: [&str; 3] = ["<command-name>", "<command-message>", "<local-command-"];
 
 fn result(block: &Fields) -> Option<String> {
@@ -120,7 +121,7 @@ fn result(block: &Fields) -> Option<String> {
 }
 
 fn assistant(line: &Fields) -> Vec<(MessageKind, String)> {
-    // A failure of the service, not the model's words.
+    // An error of the service, not a text of the model.
     if line.flag("isApiErrorMessage") {
         return Vec::new();
     }
@@ -136,7 +137,7 @@ fn block(block: &Fields) -> Option<(MessageKind, String)> {
             let input = block.raw("input").map_or("{}", RawValue::get);
             Some((MessageKind::ToolCall, fitted(input, |input| tool_call(&id, &name, input))))
         }
-        // Thoughts are no part of a history, here or in runs.
+        // Thoughts are not part of a history, neither here nor in runs.
         _ => None,
     }
 }
@@ -160,10 +161,10 @@ fn system(line: &Fields) -> (LineOrigin, Vec<(MessageKind, String)>) {
     }
 }
 
-/// What stands in a history where nothing before counts any more, because it was compacted.
+/// The content of the message that marks a compaction: nothing before it counts any more.
 const COMPACTED: &str = "compacted";
 
-/// What was said in the middle of a turn is attached to it.
+/// Messages that arrived in the middle of a turn are in an attachment.
 fn attachment(line: &Fields) -> Option<(MessageKind, String)> {
     let about = line.object("attachment").filter(|about| about.text("type").as_deref() == Some("queued_command"))?;
     let words = about.text("prompt").unwrap_or_else(|| joined(&about.objects("prompt")));
@@ -172,7 +173,7 @@ fn attachment(line: &Fields) -> Option<(MessageKind, String)> {
     Some((kind, fitted(&words, str::to_owned)))
 }
 
-/// A content within the limit of a message. What is too long is cut, and says so.
+/// A content within the limit of a message. A longer one is cut, with a remark.
 fn fitted(text: &str, content: impl Fn(&str) -> String) -> String {
     let whole = content(text);
     if whole.len() <= MAX_MESSAGE_BYTES {
@@ -180,7 +181,7 @@ fn fitted(text: &str, content: impl Fn(&str) -> String) -> String {
     }
     let mut limit = MAX_MESSAGE_BYTES;
     loop {
-        // Escapes make it longer again, so it may take a few rounds.
+        // Escapes make the text longer, so this may take several rounds.
         limit /= 2;
         let end = (0..=limit).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
         let cut = content(&format!("{}\n[cut: {} bytes more]", &text[..end], text.len() - end));
@@ -190,7 +191,7 @@ fn fitted(text: &str, content: impl Fn(&str) -> String) -> String {
     }
 }
 
-/// The knots of one transcript, by what they are called. What they say is left to the caller, who has the file.
+/// The tree of one transcript. It does not contain the messages; the caller has the file.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     knots: Vec<Tied>,
@@ -205,16 +206,16 @@ struct Tied {
 }
 
 impl Tree {
-    /// The next one. They are numbered as they come: 0, 1, 2, …
+    /// Adds the next line of the conversation. The lines are numbered in this order: 0, 1, 2, …
     pub fn add(&mut self, knot: &Knot) {
         let Knot { uuid, parent, role, .. } = knot;
-        // If a line is there twice, the last one counts, as in the CLI.
+        // If a line occurs twice, the last one counts, as in the CLI.
         self.by_uuid.insert(uuid.clone(), self.knots.len());
         self.knots.push(Tied { uuid: uuid.clone(), parent: parent.clone(), role: role.clone() });
     }
 
-    /// The numbers of the knots that make up the history, in order. What a compaction kept comes twice: where it was said,
-    /// and after the summary.
+    /// The numbers of the lines that make up the history, in order. The lines that a compaction kept come twice: at their own place, and
+    /// after the summary.
     pub fn path(&self) -> Vec<usize> {
         let chain = self.chain();
         let beside = self.beside(&chain);
@@ -222,7 +223,7 @@ impl Tree {
         let (mut results, mut kept): (Vec<usize>, Option<(&str, &[String])>) = (Vec::new(), None);
         for at in chain {
             let knot = &self.knots[at];
-            // Calls that were made at once come before all of their results.
+            // Calls that were made at the same time come before all of their results.
             if knot.role != LineOrigin::Model {
                 path.append(&mut results);
             }
@@ -239,7 +240,7 @@ impl Tree {
         path
     }
 
-    /// The last line; of one that broke off while tools ran side by side, the last call.
+    /// The last line. If the transcript ends while several tools ran at the same time, the last call.
     fn leaf(&self) -> Option<usize> {
         let last = self.knots.len().checked_sub(1)?;
         let call = self.parent(last).filter(|_| matches!(self.knots[last].role, LineOrigin::Tools(_)));
@@ -256,14 +257,14 @@ impl Tree {
         self.knots[at].parent.as_ref().and_then(|parent| self.by_uuid.get(parent)).copied()
     }
 
-    /// From the root to the last line.
+    /// The numbers from the root to the last line.
     fn chain(&self) -> Vec<usize> {
         let mut chain = Vec::new();
         let mut seen = BTreeSet::new();
         let mut next = self.leaf();
         while let Some(at) = next.filter(|at| seen.insert(*at)) {
             chain.push(at);
-            // A line that was lost is stepped over: the one above it in the file is the best guess.
+            // If the named line is lost, the line above in the file is the best guess.
             next = self.knots[at].parent.as_ref().and_then(|parent| match self.by_uuid.get(parent) {
                 Some(parent) => Some(*parent),
                 None => at.checked_sub(1),
@@ -273,7 +274,7 @@ impl Tree {
         chain
     }
 
-    /// The results that hang beside the chain, by the knot that called for them.
+    /// The results that are beside the chain, by the line of their call.
     fn beside(&self, chain: &[usize]) -> BTreeMap<usize, Vec<usize>> {
         let on_chain: BTreeSet<usize> = chain.iter().copied().collect();
         let mut answered: BTreeSet<&str> = chain.iter().flat_map(|at| self.answers(*at)).collect();

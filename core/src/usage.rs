@@ -1,19 +1,19 @@
-//! What a run costs: money and tokens, and the meter that adds them up without counting anything twice.
+//! Cost and tokens, and the meter that adds them up without counting anything twice.
 
 use crate::output::TurnEnd;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign};
 
-/// An amount of US dollars, in billionths: a short answer of a small model costs a few millionths, and the sum of many rounded
-/// millionths would be wrong. 64 bits of them are 18 billion dollars.
+/// An amount of US dollars, in billionths. A short answer of a small model costs a few millionths of a dollar, and a sum of many rounded
+/// millionths would be wrong. 64 bits are enough for 18 billion dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Money {
     pub nanodollars: u64,
 }
 
-/// What was used: by a turn, a run, an agent or a day.
+/// The usage of a turn, a run, an agent or a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Usage {
@@ -24,53 +24,54 @@ pub struct Usage {
     pub cache_write_tokens: u64,
 }
 
-/// How much of the model's context window a conversation fills, as the harness said last.
+/// How much of the model's context window a conversation fills, as the harness last reported it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ContextUse {
     /// The tokens of the last request and its answer.
     pub tokens: u64,
-    /// How many tokens the model can take. Some harnesses say it at the end of a turn only.
+    /// The size of the context window in tokens. Some harnesses report it only at the end of a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
 }
 
 impl ContextUse {
-    /// How full it is, if it is known how much the model can take.
+    /// How full the context is, in percent. None if the size of the window is not known.
     pub fn percent(self) -> Option<u64> {
         self.window.filter(|window| *window > 0).map(|window| self.tokens.saturating_mul(100) / window)
     }
 
-    /// What is known after this was said: a window stays known when only the tokens are said.
+    /// This report, completed with the window of the report before it if this one has none.
     pub(crate) fn after(self, before: Option<Self>) -> Self {
         Self { window: self.window.or_else(|| before?.window), ..self }
     }
 }
 
-/// Computes what each turn of a harness session used, from the totals that the harness reports.
+/// Computes the usage of each turn of a harness session, from the totals that the harness reports.
 ///
-/// Some harnesses report totals of the process. Others report totals of the session, which go on when the session is resumed and
-/// begin at the parent's total in a fork, and say beside it what was used since the last turn. So the meter must know whether the
-/// session has a past, and must be told of each new process.
+/// Some harnesses report totals of the process. Others report totals of the session, and also the usage since the last turn; these totals
+/// continue when the session is resumed, and begin at the parent's total in a fork. So the meter must know whether the session was used
+/// before, and must be told about each new process.
 ///
-/// A turn that was killed reports nothing. The next total of the session may include what it used; with totals of the process it does
-/// not. [`Metered`] has it in both cases.
+/// A turn whose process was killed reports nothing. The next total of the session may include its usage; a total of the process does not.
+/// [`Metered`] contains the usage in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Meter {
-    /// Nothing was reported yet, and the session is new: all that will be reported is ours.
+    /// Nothing was reported yet, and the session is new: everything that will be reported is this session's own.
     New,
-    /// Nothing was reported yet, and the session began as a copy of another: its totals may contain the other's.
+    /// Nothing was reported yet, and the session started as a copy of another: its totals may contain the other's.
     Inherited,
-    /// The same, and the other's totals are known. If the session reports its own cost, that may contain the other's or begin at nothing.
+    /// Nothing was reported yet, and the session started as a copy of another, whose totals are known. If the session reports a cost, the
+    /// cost may contain the other's or begin at 0.
     Copied(Usage),
-    /// The last totals of this process. They begin at nothing with the next.
+    /// The last totals of this process. The totals of the next process begin at 0.
     PerProcess(Usage),
-    /// The last totals of the session. They go on over resumes.
+    /// The last totals of the session. They continue when the session is resumed.
     PerSession(Usage),
 }
 
 impl Meter {
-    /// The meter of a new session that is a copy of one with this meter, if that is known.
+    /// The meter of a new session that is a copy of a session with the meter `parent`. `parent` is `None` if that meter is not known.
     pub fn of_copy(parent: Option<Self>) -> Self {
         match parent {
             Some(Self::PerSession(totals)) => Self::Copied(totals),
@@ -78,7 +79,7 @@ impl Meter {
         }
     }
 
-    /// The session goes on in a new process.
+    /// The session continues in a new process.
     pub fn new_process(&mut self) {
         match self {
             Self::PerProcess(seen) => *seen = Usage::default(),
@@ -86,7 +87,7 @@ impl Meter {
         }
     }
 
-    /// What was used since the result before this one.
+    /// The usage since the previous result.
     pub fn take(&mut self, end: &TurnEnd) -> Usage {
         let total = end.total;
         if !end.has_total() {
@@ -96,12 +97,13 @@ impl Meter {
             (Self::New, Some(since)) => (since.max(total), Self::PerSession(total)),
             (Self::Inherited | Self::PerProcess(_), Some(since)) => (since, Self::PerSession(total)),
             (Self::Copied(parent), Some(since)) => {
-                // A total that is smaller than the parent's does not contain it.
+                // A total that is smaller than the parent's does not contain the parent's.
                 let cost = match total.cost >= parent.cost {
                     true => total.saturating_sub(parent).cost,
                     false => total.cost,
                 };
-                // What the parent spent in a turn that was killed may be in no total of it. So a cost of the turn itself is better.
+                // The parent's usage in a turn whose process was killed may be missing in the parent's totals. So a cost of the turn itself
+                // is better.
                 let cost = if since.cost == Money::default() { cost } else { since.cost };
                 (Usage { cost, ..since }, Self::PerSession(total))
             }
@@ -117,15 +119,15 @@ impl Meter {
     }
 }
 
-/// What was counted request by request, and is in no total of the harness yet.
+/// Usage that was counted request by request, and is not in a total of the harness yet.
 ///
-/// A turn that was killed has no total. Some harnesses report what it used with the next total of the session, others never do. So it
-/// stays apart until a total shows by its tokens whether it is included.
+/// A turn whose process was killed has no total. Some harnesses report its usage with the next total of the session, others never do. So it
+/// is kept separately until the tokens of a total show whether the total includes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metered {
-    /// By the process that is at work, since its last turn ended.
+    /// The usage of the running process since its last turn ended.
     pub turn: Usage,
-    /// By processes that ended in the middle of a turn.
+    /// The usage of processes that ended in the middle of a turn.
     pub lost: Usage,
 }
 
@@ -134,16 +136,16 @@ impl Metered {
         self.turn += used;
     }
 
-    /// The process is gone, and its turn will have no total of its own. Only the totals of the same session can include it.
+    /// The process has ended, and its turn will have no total of its own. Only a total of the same session can include its usage.
     pub(crate) fn new_process(&mut self, resumes: bool) {
         let lost = self.lost + std::mem::take(&mut self.turn);
         self.lost = if resumes { lost } else { Usage::default() };
     }
 
-    /// A turn has ended, and the harness says that this was `used` since the last end. Gives what was used, and the part of it that was
-    /// counted before. Without a total, what was counted stays as it is.
+    /// A turn has ended, and the harness reports `used` since the last end. Returns the usage of the turn, and the part of it that was
+    /// counted before. Without a total, the counted usage stays as it is.
     ///
-    /// A harness that reports no cost has totals of tokens only. The cost is the one that was computed when its requests were counted.
+    /// A harness that reports no cost has totals of tokens only. The cost is then the one that was computed for the requests.
     pub(crate) fn settle(&mut self, end: &TurnEnd, used: Usage) -> (Usage, Usage) {
         let Self { turn, lost } = std::mem::take(self);
         let all = turn + lost;
@@ -160,9 +162,9 @@ impl Metered {
 }
 
 impl Money {
-    /// From a figure as the child writes it. What is not an amount is nothing.
+    /// From an amount as an agent program writes it. A value that is not an amount becomes 0.
     pub fn from_dollars(dollars: f64) -> Self {
-        // The cast saturates, and makes nothing of what is negative or not a number.
+        // The cast saturates: a negative value or NaN becomes 0.
         Self { nanodollars: (dollars * 1e9).round() as u64 }
     }
 }
@@ -172,21 +174,21 @@ impl Usage {
         *self == Self::default()
     }
 
-    /// All tokens, those of the cache included.
+    /// All tokens, including those of the cache.
     pub fn tokens(&self) -> u64 {
         [self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens]
             .into_iter()
             .fold(0, u64::saturating_add)
     }
 
-    /// This sum, with one part of it replaced by another.
+    /// This sum, with the part `before` replaced by `after`.
     #[must_use]
     pub fn replacing(self, before: Self, after: Self) -> Self {
         (self + after).saturating_sub(before)
     }
 
-    /// Whether the prompts of `other` can be part of these. What the model answered is not compared, because it is an estimate until
-    /// the turn is over.
+    /// Whether the prompts of `other` can be part of this usage. The tokens of answers are not compared, because they are estimates until
+    /// the turn has ended.
     fn has_prompts_of(&self, other: &Self) -> bool {
         self.input_tokens >= other.input_tokens
             && self.cache_read_tokens >= other.cache_read_tokens
@@ -197,12 +199,12 @@ impl Usage {
         self.with(other, u64::max)
     }
 
-    /// Each figure less the other's, and never below nothing.
+    /// Subtracts each number. No result is below 0.
     pub(crate) fn saturating_sub(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
     }
 
-    /// The same operation on each figure.
+    /// Applies an operation to each number.
     fn with(self, other: Self, each: fn(u64, u64) -> u64) -> Self {
         Self {
             cost: Money { nanodollars: each(self.cost.nanodollars, other.cost.nanodollars) },
@@ -229,7 +231,7 @@ impl AddAssign for Usage {
 }
 
 impl fmt::Display for Money {
-    /// Whole cents from a dollar on, else as many places as are needed to see something: `$12.30`, `$0.0042`, `$0`.
+    /// Amounts from one dollar on have whole cents; smaller ones have as many places as they need: `$12.30`, `$0.0042`, `$0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DOLLAR: u64 = 1_000_000_000;
         let cents = self.nanodollars.saturating_add(5_000_000) / 10_000_000;

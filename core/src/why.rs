@@ -1,5 +1,4 @@
-//! What an agent is doing now: its state in a word, and the evidence for it, each with its time. The age of the evidence matters as much
-//! as its content.
+//! What an agent is doing now, and the evidence for it. Each piece of evidence has a time, because its age matters as much as its content.
 
 use crate::agent::Lifecycle;
 use crate::run::{Run, RunState};
@@ -20,30 +19,30 @@ pub struct Evidence {
     pub at: Timestamp,
 }
 
-/// What an agent does, as far as a person cares.
+/// What an agent is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
     Dead,
     Expired,
-    /// No process, and none is wanted.
+    /// No process runs, and none is wanted.
     Resting,
-    /// A process is on its way.
+    /// A process is being started.
     Starting,
-    /// In the middle of a turn.
+    /// A turn is running.
     Working,
-    /// Has a process that waits for a message.
+    /// A process waits for a message.
     Listening,
-    /// In the middle of a turn, and silent for longer than its run allows.
+    /// The process has been silent for longer than the run allows.
     Silent,
     Stopping,
-    /// Waits for a better moment, and goes on by itself.
+    /// The run waits, for example for a rate limit, a budget or an answer.
     Parked,
 }
 
 impl Activity {
-    /// Whether the agent has a run that is not over.
+    /// Whether the agent has an open run.
     pub fn has_run(self) -> bool {
         match self {
             Self::Starting | Self::Working | Self::Listening | Self::Silent | Self::Stopping | Self::Parked => true,
@@ -66,7 +65,7 @@ impl Activity {
     }
 }
 
-/// What an agent does, and how that is known. Nothing when there is no such agent.
+/// What an agent is doing, and the evidence. None if there is no such agent.
 pub fn why(world: &World, agent: AgentId) -> Option<Why> {
     let it = world.agent(agent)?;
     let mut evidence = Vec::new();
@@ -90,7 +89,7 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
             Activity::Resting
         }
         (_, None) => {
-            add("no process has ever played it".into(), it.created);
+            add("it never had a process".into(), it.created);
             Activity::Resting
         }
     };
@@ -98,7 +97,7 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
         add(format!("run {number} ended: {}. {}", past.cause, past.detail), past.ended);
     }
     if let Some(conversation) = world.conversation(agent).filter(|conversation| !conversation.unheard.is_empty()) {
-        add(format!("{} of our messages not heard yet", conversation.unheard.len()), it.last_active);
+        add(format!("{} of its messages not confirmed yet", conversation.unheard.len()), it.last_active);
     }
     if it.open_tools > 0 {
         let have = if it.open_tools == 1 { "has" } else { "have" };
@@ -131,7 +130,7 @@ fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
         RunState::Starting => add(format!("{name} waits for its process"), run.attempt.last_output),
         RunState::Spawned { process } => {
             add(
-                format!("{name} is process {}; it has not said that our tools answer it", process.pid),
+                format!("{name} is process {}; it has not shown that Hatchery's tools answer", process.pid),
                 run.attempt.last_output,
             );
         }
@@ -150,14 +149,14 @@ fn of_run(run: &Run, add: &mut impl FnMut(String, Timestamp)) {
         RunState::Parked { cause, until } => {
             add(format!("{name} is parked: {cause}"), run.attempt.last_output);
             match until {
-                Some(until) => add("it goes on by itself".into(), *until),
-                None => add("it goes on when a person says so".into(), run.attempt.last_output),
+                Some(until) => add("it continues by itself".into(), *until),
+                None => add("it continues when the user says so".into(), run.attempt.last_output),
             }
         }
         RunState::Ended { .. } => {}
     }
     if let Some(complaint) = run.attempt.outcome.complaint() {
-        add(format!("it was told: {complaint}"), run.attempt.last_output);
+        add(format!("its last error: {complaint}"), run.attempt.last_output);
     }
     for pending in run.attempt.permissions.iter().filter(|pending| pending.question().is_some()) {
         add(

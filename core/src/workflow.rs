@@ -1,27 +1,27 @@
-//! The steps of a workflow and what must be done before each: one table. The order is advice, not a rule: a person can always
-//! skip a missing step, and the skip is recorded.
+//! The table of workflow steps and their prerequisites. The order is advice: the user can always skip a missing step, and the skip is
+//! recorded.
 
 use crate::status::{Json, StatusDocument};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fmt;
 
-/// One step of the table.
+/// One row of the table.
 #[derive(Debug)]
 struct WorkflowRow {
     step: &'static str,
-    /// Who does it.
+    /// The agent that does the step.
     agent: &'static str,
-    /// What it is called in "Run … now".
+    /// The name of the step in "Run … now".
     task: &'static str,
     needs: Needs,
 }
 
-/// What must be completed before a step. Each inner list is satisfied by any one of its steps.
+/// The prerequisites of a step. One step of each inner list must be completed.
 #[derive(Debug)]
 enum Needs {
     Always(&'static [&'static [&'static str]]),
-    /// By command; a command that is not listed needs the last row's.
+    /// By workflow command. A command that is not listed has the prerequisites of the last row.
     ByCommand(&'static [(&'static str, &'static [&'static [&'static str]])]),
 }
 
@@ -29,7 +29,7 @@ const SCAN: &str = "state-owner-scan";
 const AFTER_SCAN: &[&[&str]] = &[&[SCAN]];
 const AFTER_SCENARIOS: &[&[&str]] = &[&["interviewer"], &["scenario-crafter"]];
 
-/// Any command that the row does not name.
+/// Stands for all commands that the row does not name.
 const OTHERWISE: &str = "";
 
 const TABLE: &[WorkflowRow] = &[
@@ -40,7 +40,7 @@ const TABLE: &[WorkflowRow] = &[
         step: "researcher",
         agent: "Researcher",
         task: "Researcher",
-        // With `ref` it runs in parallel with the State Owner.
+        // In the command `ref` it runs at the same time as the State Owner.
         needs: Needs::ByCommand(&[("ref", &[]), (OTHERWISE, AFTER_SCAN)]),
     },
     WorkflowRow {
@@ -71,27 +71,27 @@ const TABLE: &[WorkflowRow] = &[
     WorkflowRow { step: "executor-build", agent: "Executor", task: "Executor", needs: Needs::Always(AFTER_SCAN) },
 ];
 
-/// A step that lacks something. Its text is the question to the person.
+/// The prerequisites that a step lacks. Its text is the question to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     /// The step that was to start.
     pub step: String,
-    /// Each inner list is satisfied by any one of its steps.
+    /// One step of each inner list must be completed.
     pub needs: Vec<Vec<String>>,
 }
 
-/// How many letters may differ between a step and a misspelling of it.
+/// How many letters may differ between a step and a misspelling of its name.
 const MISSPELT_LETTERS: usize = 2;
 
-/// The step of the table that was probably meant, and all others. A workflow may have steps of its own; one that is nearly a known
-/// step would skip what must come before that one.
+/// The step of the table that was probably meant, and all others. A workflow may have steps of its own. But a step whose name is nearly
+/// that of a known step would skip the prerequisites of that step.
 pub fn misspelt(step: &str) -> Option<(&'static str, Vec<&'static str>)> {
     let known = || TABLE.iter().map(|row| row.step);
     if known().any(|one| one == step) {
         return None;
     }
     let plain = letters_of(step);
-    // The name of the agent, or the step in another spelling: `Spec Writer`, `spec_writer`, `executor`.
+    // The name of the agent, or the name of the step in another spelling: `Spec Writer`, `spec_writer`, `executor`.
     let named = TABLE.iter().find(|row| [row.step, row.agent].iter().any(|name| letters_of(name) == plain));
     let distance = |one: &str| letters_between(&letters_of(one), &plain);
     let nearest = named
@@ -100,7 +100,7 @@ pub fn misspelt(step: &str) -> Option<(&'static str, Vec<&'static str>)> {
     Some((nearest, known().collect()))
 }
 
-/// A name without what people write differently.
+/// A name reduced to its letters and digits, in lowercase.
 fn letters_of(name: &str) -> String {
     name.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
@@ -120,7 +120,7 @@ fn letters_between(one: &str, other: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
-/// What a person decides about a missing step.
+/// The user's decision about a missing step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StepChoice))]
 #[serde(rename_all = "snake_case")]
@@ -130,18 +130,19 @@ pub enum MissingStepChoice {
     Abort,
 }
 
-/// What came of starting a step.
+/// The result of starting a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepStart {
-    /// The step that was asked for has begun.
+    /// The requested step has started.
     Begun,
-    /// Another step comes first, and has begun.
+    /// Another step comes first, and has started.
     Instead(String),
     /// The command has ended.
     Aborted,
 }
 
-/// What a step still needs, with this command and these steps completed. A step that is not in the table needs nothing.
+/// The prerequisites that a step lacks, with this workflow command and these completed steps. A step that is not in the table has no
+/// prerequisites.
 pub fn missing(step: &str, command: Option<&str>, completed: &[String]) -> Option<Missing> {
     let row = TABLE.iter().find(|row| row.step == step)?;
     let needs = match &row.needs {
@@ -156,7 +157,7 @@ pub fn missing(step: &str, command: Option<&str>, completed: &[String]) -> Optio
     (!needs.is_empty()).then(|| Missing { step: step.to_owned(), needs })
 }
 
-/// Sets a command as the current one. What the steps of the last command left behind is cleared; a build run stays.
+/// Sets the current workflow command. The records of the previous command's steps are cleared; a build run stays.
 pub fn start_command(document: &mut StatusDocument, command: &str) {
     document.set("currentCommand", command);
     document.set("completedSteps", json!([]));
@@ -171,7 +172,7 @@ pub fn end_command(document: &mut StatusDocument) {
     }
 }
 
-/// Starts a step, or answers with what it lacks if nothing has been decided about that.
+/// Starts a step. If prerequisites are missing and nothing is chosen about that, they are returned as an error.
 pub fn start_step(
     document: &mut StatusDocument,
     step: &str,
@@ -187,7 +188,7 @@ pub fn start_step(
         None => Err(lacks),
         Some(MissingStepChoice::Run) => {
             let first = lacks.next().to_owned();
-            // The step that comes first may lack something itself.
+            // The step that comes first may lack prerequisites itself.
             match missing(&first, command.as_deref(), &document.names("completedSteps")) {
                 Some(lacks) => start_step(document, &lacks.step, Some(MissingStepChoice::Run), now),
                 None => {
@@ -210,8 +211,8 @@ pub fn start_step(
     }
 }
 
-/// Records a step as completed, once, with what its agent reports. A step that has not begun needs the same as one that begins, so that
-/// nothing gets around its prerequisites.
+/// Records a step as completed, once, with the summary of its agent. A step that has not started needs the same prerequisites as a step
+/// that starts, so that they cannot be bypassed.
 pub fn finish_step(
     document: &mut StatusDocument,
     step: &str,
@@ -234,7 +235,7 @@ pub fn finish_step(
     Ok(StepStart::Begun)
 }
 
-/// Whether a person has decided that a step goes on without what it lacks.
+/// Whether the user has decided that a step continues without its prerequisites.
 fn is_skipped_for(document: &StatusDocument, step: &str) -> bool {
     let skipped = document.field("skippedSteps").and_then(Json::list).unwrap_or_default();
     skipped.iter().any(|skip| skip.object().and_then(|skip| skip.get("step")?.words()).as_deref() == Some(step))
@@ -278,7 +279,7 @@ impl fmt::Display for Missing {
 }
 
 impl MissingStepChoice {
-    /// By its number or its name.
+    /// Reads a choice from its number or its name.
     pub fn parse(text: &str) -> Option<Self> {
         match text.trim().to_ascii_lowercase().as_str() {
             "1" | "run" => Some(Self::Run),

@@ -1,9 +1,8 @@
-//! Everything that is true now, folded from the log. `apply` and the modules below it are the only places where a status is
-//! written.
+//! The current state of everything, computed from the log. `apply` and the modules below it are the only places where a state is written.
 //!
-//! The maps are persistent: a clone costs a few counters, so a tentative world can be thrown away when an append fails, and
-//! a reader can keep one as long as it likes. Large, frequently updated values are in an `Arc`, because
-//! changing one entry of a map copies its whole tree node.
+//! The maps are persistent: a clone only increments a few counters. So a tentative world can be dropped when an append fails, and a reader
+//! can keep a world as long as it likes. Large, frequently updated values are in an `Arc`, because changing one entry of a map copies its
+//! whole tree node.
 
 mod agents;
 mod mailboxes;
@@ -41,64 +40,64 @@ pub struct World {
     root: Option<AgentId>,
     agents: OrdMap<AgentId, Arc<Agent>>,
     mailboxes: OrdMap<Address, Mailbox>,
-    /// Sessions in state `Ending`, so that the plan need not look through all.
+    /// The sessions in the state `Ending`, so that the plan need not search all sessions.
     ending: OrdSet<SessionId>,
-    /// What ends by itself, the next first.
+    /// All deadlines, the next first.
     deadlines: OrdSet<(Timestamp, Due)>,
-    /// Children of forks that wait, with their parents: their ids are given away.
+    /// The children of forks that wait, with their parents. Their ids are taken.
     promised: OrdMap<AgentId, AgentId>,
-    /// Parents with a fork whose result is there.
+    /// The parents of forks that can be created now.
     ready_forks: OrdSet<AgentId>,
-    /// The last run of each agent that was ever run.
+    /// The last run of each agent that had a run.
     runs: OrdMap<AgentId, Arc<Run>>,
-    /// Messages that a process heard only after its turn had been interrupted, with the mark of the interrupt that they follow.
+    /// Messages that a process received only after its turn was interrupted, each with the mark of the interrupt that it follows.
     late_messages: OrdMap<EventId, EventId>,
-    /// What agents that were ever run keep between their runs.
+    /// What agents with runs keep between their runs.
     conversations: OrdMap<AgentId, Arc<Conversation>>,
-    /// The agent that each harness session belongs or belonged to, so that no session gets a second agent.
+    /// The agent to which each harness session belongs or belonged, so that no session gets a second agent.
     harness_sessions: OrdMap<Arc<str>, AgentId>,
-    /// The latest runs that are over, by agent and number.
+    /// The last runs that have ended, by agent and number.
     past_runs: OrdMap<(AgentId, u32), PastRun>,
-    /// The desired state of each run that is not over.
+    /// The desired state of runs that have not ended.
     desired_runs: OrdMap<AgentId, DesiredRun>,
-    /// Agents whose runs have to be stopped, because they died or their session ends.
+    /// The agents whose runs must be stopped, because the agent died, its session ends, or the run of its step's agent has ended.
     runs_to_stop: OrdSet<AgentId>,
-    /// What was spent on each day, counted from 1970 in UTC.
+    /// The usage of each day, counted from 1970 in UTC.
     days: OrdMap<i64, Usage>,
-    /// The same by agent. The quest and the model of the agent say the rest.
+    /// The usage of each day, by agent.
     agent_days: OrdMap<(i64, AgentId), Usage>,
-    /// Runs that are about to begin something: the moment to ask whether they can afford it.
+    /// Runs without a process yet: their budgets are checked before they start.
     starting: OrdSet<AgentId>,
-    /// Ceilings: by agent, and one for each day.
+    /// The budgets of agents, and the daily budget.
     budgets: OrdMap<Option<AgentId>, Money>,
-    /// What agents may do without asking, by the user's answers.
+    /// The rules that allow tools without a question.
     permission_rules: OrdMap<EventId, ScopedRule>,
-    /// What the human was asked and has not answered, the oldest first.
+    /// The open questions to the user, the oldest first.
     questions: OrdMap<EventId, Question>,
     /// Questions whose answers no longer matter.
     questions_to_withdraw: OrdSet<EventId>,
     quests: OrdMap<QuestId, Arc<Quest>>,
-    /// What each quest was begun with. Beside the quests, because it does not change with them.
+    /// The spec of each quest. Separate from the quests, because it never changes.
     quest_specs: OrdMap<QuestId, QuestSpec>,
-    /// The quest, step and role of each agent that works or worked for a quest.
+    /// The quest, step and role of each agent that has worked for a quest.
     assignments: OrdMap<AgentId, Arc<Assignment>>,
-    /// Quests in which something is due: a slot can be filled, or everything is done.
+    /// The quests in which events are due.
     quests_to_schedule: OrdSet<QuestId>,
-    /// Agents of quests whose runs have ended or are parked. `settle` has not yet decided what that means for their steps.
+    /// The agents of quests whose runs have ended or are parked, if their steps have not been updated yet.
     unhandled_run_changes: OrdSet<AgentId>,
-    /// Quests that have a ceiling and are not over.
+    /// The quests with a budget that have not ended.
     budgeted_quests: OrdSet<QuestId>,
-    /// The deadline of each agent that has signalled or is parked: when `settle` looks at its step.
+    /// The deadlines of agents that have signalled or are parked.
     step_deadlines: OrdMap<AgentId, Timestamp>,
-    /// Wards and merges that have not been reported.
+    /// Wards and merges that have not been reported yet.
     chores: OrdMap<(QuestId, StepId), Chore>,
-    /// Left out of a snapshot while no seat was ever filled: then an older snapshot means the same world.
+    /// Left out of a snapshot if no seat was ever filled, so that an older snapshot means the same world.
     #[serde(default, skip_serializing_if = "no_seats")]
     seats: Arc<Seats>,
     /// The status document and the idea inbox.
     status: Arc<KeptStatus>,
-    /// The latest requests with an id of the caller. Left out of a snapshot as long as there are none: then an older snapshot means
-    /// the same world.
+    /// The last requests with an id of the caller. Left out of a snapshot if there are none, so that an older snapshot means the same
+    /// world.
     #[serde(default, skip_serializing_if = "TakenRequests::is_empty")]
     requests: TakenRequests,
 }
@@ -107,7 +106,7 @@ fn no_seats(seats: &Arc<Seats>) -> bool {
     **seats == Seats::default()
 }
 
-/// What ends by itself when its time is up.
+/// The subject of a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Due {
     /// An open session with an idle limit.
@@ -116,34 +115,34 @@ pub enum Due {
     Egg(AgentId),
     /// The silence of a run's process, or the wait of a parked run.
     Run(AgentId),
-    /// An agent of a quest is parked, or has signalled and not left.
+    /// The agent of a step, which is parked, or has signalled and not ended.
     Assignment(AgentId),
-    /// A seat that is about to be filled, or that waits for a name elsewhere.
+    /// A seat that is about to be filled, or whose agent elsewhere has no name yet.
     Seat(Position),
 }
 
-/// A record that cannot have happened in this world: the log is damaged, or written by something else.
+/// A record that is impossible in this world: the log is damaged, or another program wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Impossible {
-    #[error("event {found} stands where event {expected} should be")]
+    #[error("event {found} is at the position of event {expected}")]
     OutOfOrder { expected: EventId, found: EventId },
     #[error("event {at} refers to event {to}, which comes later")]
     Forward { at: EventId, to: EventId },
-    #[error("event {at} speaks of session {session}, which {why}")]
+    #[error("event {at} names session {session}, which {why}")]
     Session { at: EventId, session: SessionId, why: &'static str },
-    #[error("event {at} speaks of agent {agent}, which {why}")]
+    #[error("event {at} names agent {agent}, which {why}")]
     Agent { at: EventId, agent: AgentId, why: &'static str },
-    #[error("event {at} speaks of quest {quest}, which {why}")]
+    #[error("event {at} names quest {quest}, which {why}")]
     Quest { at: EventId, quest: QuestId, why: &'static str },
-    #[error("event {at} speaks of question {question}, which is not open")]
+    #[error("event {at} names question {question}, which is not open")]
     Question { at: EventId, question: EventId },
-    #[error("event {at} speaks of mail {mail} for {to}, which {why}")]
+    #[error("event {at} names mail {mail} for {to}, which {why}")]
     Mail { at: EventId, to: Address, mail: EventId, why: &'static str },
     #[error("event {at} changes the status, and {why}")]
     Status { at: EventId, why: &'static str },
 }
 
-/// Puts a key into a set or takes it out. Changes the set only if it must, because a change copies what is shared with another world.
+/// Adds a key to a set or removes it. Changes the set only if necessary, because a change copies parts that are shared with another world.
 fn set_member<K: Ord + Clone>(set: &mut OrdSet<K>, key: K, is_member: bool) {
     match (set.contains(&key), is_member) {
         (false, true) => drop(set.insert(key)),
@@ -171,17 +170,17 @@ impl World {
         self.agents.get(&id).map(Arc::as_ref)
     }
 
-    /// Whether an id belongs to an agent, or to one that waits to be born.
+    /// Whether an id belongs to an agent, or to the child of a fork that waits.
     pub fn is_taken(&self, id: AgentId) -> bool {
         self.agents.contains_key(&id) || self.is_promised(id)
     }
 
-    /// Whether an agent with this id waits to be born.
+    /// Whether an id belongs to the child of a fork that waits.
     pub fn is_promised(&self, id: AgentId) -> bool {
         self.promised.contains_key(&id)
     }
 
-    /// The agent that waits to be born and is meant by an id, the beginning of one, or a name, if there is only one.
+    /// The child of a waiting fork that a reference means: by its name, or by its id or the beginning of it. None if several fit.
     pub fn find_promised(&self, reference: &str) -> Option<AgentId> {
         let named = |(child, parent): &(&AgentId, &AgentId)| {
             let mut pending = self.agent(**parent).into_iter().flat_map(|it| it.pending_forks.iter());
@@ -213,17 +212,17 @@ impl World {
         self.agents.len()
     }
 
-    /// Sessions that were asked to end.
+    /// The sessions whose end was requested.
     pub fn ending(&self) -> impl Iterator<Item = SessionId> {
         self.ending.iter().copied()
     }
 
-    /// What will end by itself first, and when.
+    /// The next deadline.
     pub fn next_deadline(&self) -> Option<(Timestamp, Due)> {
         self.deadlines.get_min().copied()
     }
 
-    /// A fork whose result is there: its parent, the child, and the message up to which the child inherits.
+    /// A fork that can be created now: its parent, the child, and the message up to which the child inherits.
     pub fn ready_fork(&self) -> Option<(AgentId, &Birth, Option<EventId>)> {
         let parent = *self.ready_forks.get_min()?;
         self.agent(parent)?.pending_forks.iter().find_map(|fork| match fork.state {
@@ -245,33 +244,33 @@ impl World {
         self.conversations.get(&agent).map(Arc::as_ref)
     }
 
-    /// The agent that a harness session belongs or belonged to.
+    /// The agent to which a harness session belongs or belonged.
     pub fn harness_session_owner(&self, session: &str) -> Option<AgentId> {
         self.harness_sessions.get(session).copied()
     }
 
-    /// The latest runs of an agent that are over, in order.
+    /// The last runs of an agent that have ended, in order.
     pub fn past_runs(&self, agent: AgentId) -> impl Iterator<Item = (u32, &PastRun)> {
         self.past_runs.range((agent, 0)..=(agent, u32::MAX)).map(|((_, number), run)| (*number, run))
     }
 
-    /// What was spent on each day, counted from 1970 in UTC.
+    /// The usage of each day, counted from 1970 in UTC.
     pub fn days(&self) -> impl Iterator<Item = (i64, &Usage)> {
         self.days.iter().map(|(day, spent)| (*day, spent))
     }
 
-    /// What each agent spent on each day, counted from 1970 in UTC, from a day on.
+    /// The usage of each agent on each day, from the day `from` on. Days are counted from 1970 in UTC.
     pub fn agent_days(&self, from: i64) -> impl Iterator<Item = (i64, AgentId, &Usage)> {
         let first = (from, AgentId::from_bytes([0; 16]));
         self.agent_days.range(first..).map(|((day, agent), spent)| (*day, *agent, spent))
     }
 
-    /// What was spent on a day, counted from 1970 in UTC.
+    /// The usage of a day, counted from 1970 in UTC.
     pub fn spent_on(&self, day: i64) -> Usage {
         self.days.get(&day).copied().unwrap_or_default()
     }
 
-    /// The budget of an agent, or of a day if no agent is named.
+    /// The budget of an agent, or the daily budget.
     pub fn budget(&self, of: Option<AgentId>) -> Option<Money> {
         self.budgets.get(&of).copied()
     }
@@ -284,23 +283,23 @@ impl World {
         self.questions.get(&id)
     }
 
-    /// What the human was asked and has not answered, the oldest first.
+    /// The open questions to the user, the oldest first.
     pub fn questions(&self) -> impl Iterator<Item = (EventId, &Question)> {
         self.questions.iter().map(|(id, question)| (*id, question))
     }
 
-    /// The questions whose answers still matter.
+    /// The open questions whose answers still matter.
     pub fn questions_to_answer(&self) -> impl Iterator<Item = (EventId, &Question)> {
         self.questions().filter(|(_, question)| !question.is_moot(self))
     }
 
-    /// A question whose answer no longer matters.
+    /// An open question whose answer no longer matters.
     pub fn question_to_withdraw(&self) -> Option<(EventId, &Question)> {
         let id = self.questions_to_withdraw.get_min()?;
         Some((*id, self.questions.get(id)?))
     }
 
-    /// A run that is about to begin something it cannot afford.
+    /// A run that is about to start something without a budget for it.
     pub fn unaffordable_run(&self, now: Timestamp) -> Option<(AgentId, &Run, Over)> {
         if self.budgets.is_empty() && self.budgeted_quests.is_empty() {
             return None;
@@ -311,12 +310,12 @@ impl World {
         })
     }
 
-    /// The desired state of each run that is not over.
+    /// The desired state of runs that have not ended.
     pub fn desired_runs(&self) -> &OrdMap<AgentId, DesiredRun> {
         &self.desired_runs
     }
 
-    /// An agent whose run has to be stopped.
+    /// An agent whose run must be stopped.
     pub fn run_to_stop(&self) -> Option<AgentId> {
         self.runs_to_stop.get_min().copied()
     }
@@ -329,7 +328,7 @@ impl World {
         self.quests.iter().map(|(id, quest)| (*id, quest.as_ref()))
     }
 
-    /// What a quest was begun with.
+    /// The spec of a quest.
     pub fn quest_spec(&self, id: QuestId) -> Option<&QuestSpec> {
         self.quest_specs.get(&id)
     }
@@ -338,22 +337,22 @@ impl World {
         self.quests.get(&id)?.ward.as_ref()
     }
 
-    /// The quest, step and role of an agent, if it works or worked for a quest.
+    /// The quest, step and role of an agent, if it has worked for a quest.
     pub fn assignment(&self, agent: AgentId) -> Option<&Assignment> {
         self.assignments.get(&agent).map(Arc::as_ref)
     }
 
-    /// A quest in which something is due.
+    /// A quest in which events are due.
     pub fn next_quest_to_schedule(&self) -> Option<QuestId> {
         self.quests_to_schedule.get_min().copied()
     }
 
-    /// An agent of a quest whose run has ended or is parked, if `settle` has not yet decided what that means for its step.
+    /// An agent whose run has ended or is parked, and whose step has not been updated yet.
     pub fn next_unhandled_run_change(&self) -> Option<AgentId> {
         self.unhandled_run_changes.get_min().copied()
     }
 
-    /// Wards and merges that have not been reported.
+    /// Wards and merges that have not been reported yet.
     pub fn chores(&self) -> &OrdMap<(QuestId, StepId), Chore> {
         &self.chores
     }
@@ -362,17 +361,17 @@ impl World {
         &self.seats
     }
 
-    /// What the log says about the status document and the idea inbox.
+    /// The status as the log records it.
     pub fn status(&self) -> &KeptStatus {
         &self.status
     }
 
-    /// The latest requests with an id of the caller.
+    /// The last requests with an id of the caller.
     pub fn requests(&self) -> &TakenRequests {
         &self.requests
     }
 
-    /// Gives an event its envelope and applies it.
+    /// Gives an event its envelope, and applies it.
     pub(crate) fn record(&mut self, event: Event, now: Timestamp) -> Record {
         let session = match &event {
             Event::Session { session, .. } => Some(*session),
@@ -398,7 +397,7 @@ impl World {
         record
     }
 
-    /// Takes in one record. After an error the world is of no further use.
+    /// Applies a record. After an error the world must not be used any more.
     pub fn apply(&mut self, record: &Record) -> Result<(), Impossible> {
         let Record { id: at, ts, ref event, session } = *record;
         if at != self.head.next() {

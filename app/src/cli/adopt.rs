@@ -40,9 +40,9 @@ Examples:
   hatchery adopt b2087215 --name docs     makes an agent of one
   hatchery say docs \"Where were we?\"      continues it";
 
-/// What a list shows of a prompt.
+/// How many characters of a prompt a list shows.
 const SHOWN_CHARS: usize = 60;
-/// As much of an id as is shown, where it tells it from all others.
+/// How many characters of an id are shown, if these are enough to distinguish all ids.
 const SHORT_ID: usize = 8;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -63,7 +63,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-/// The conversations without an agent.
+/// The ids of the conversations without an agent.
 fn free(list: AdoptableList) -> Vec<String> {
     let free: Vec<Adoptable> = list.sessions.into_iter().filter(|session| session.agent.is_none()).collect();
     if free.is_empty() {
@@ -104,13 +104,13 @@ fn line(session: &Adoptable, length: usize) -> String {
         Some(name) => paint(DIM, format_args!("  is agent {agent} ({name})")),
         None => paint(DIM, format_args!("  is agent {agent}")),
     });
-    let at_it = session.pid.map(|pid| paint(WARN, format_args!("  process {pid} is at it")));
+    let at_it = session.pid.map(|pid| paint(WARN, format_args!("  process {pid} has it open")));
     let (agent, at_it) = (agent.unwrap_or_default(), at_it.unwrap_or_default());
     let harness = &session.harness;
     format!("{id}  {active}  {harness:<6}  {:>6} messages  {prompt}{folder}{agent}{at_it}", session.messages)
 }
 
-/// How many characters tell every id from the others.
+/// How many characters are needed to distinguish all ids, at least `SHORT_ID`.
 fn short_enough(sessions: &[Adoptable]) -> usize {
     let mut ids: Vec<&str> = sessions.iter().map(|session| session.session.as_str()).collect();
     ids.sort_unstable();
@@ -118,7 +118,7 @@ fn short_enough(sessions: &[Adoptable]) -> usize {
     ids.windows(2).map(common).fold(SHORT_ID, usize::max)
 }
 
-/// One after the other. One that cannot be adopted does not keep the others from it.
+/// Adopts the conversations one after the other. If one conversation cannot be adopted, the others still are.
 async fn adopt(
     context: &Context,
     client: &Client,
@@ -154,7 +154,7 @@ fn warn(adopted: &AdoptedView) {
     if let Some(pid) = adopted.pid {
         let agent = adopted.name.clone().unwrap_or_else(|| adopted.agent.to_string());
         say(format_args!(
-            "{warning} process {pid} is still at {}; end it before you say anything to {agent}: of two at once, one is lost",
+            "{warning} process {pid} still has {} open; end this process before you send a message to {agent}: two processes in one conversation lose messages",
             adopted.session
         ));
     }

@@ -75,7 +75,7 @@ pub struct Args {
     sleep_apart: Option<u64>,
 }
 
-/// What the real one is told and this one need not know.
+/// Flags of the Claude CLI that the scripted agent accepts and, with one exception, ignores.
 #[derive(Debug, clap::Args)]
 struct Ignored {
     /// Ignored.
@@ -84,10 +84,10 @@ struct Ignored {
     /// Ignored.
     #[arg(long, hide = true)]
     verbose: bool,
-    /// Write the pieces of texts that the script has.
+    /// Write the pieces of texts that are in the script.
     #[arg(long, hide = true)]
     include_partial_messages: bool,
-    /// Ignored: it is always stream-json.
+    /// Ignored: the format is always stream-json.
     #[arg(long, hide = true)]
     output_format: Option<String>,
     /// Ignored.
@@ -148,7 +148,7 @@ impl From<Args> for SimOptions {
             }
             (Some(file), _) => Source::File(file),
             (None, Some(folder)) => Source::Queue(folder),
-            // A resumed session has its script already.
+            // A resumed session already has its script.
             (None, None) if args.resume.is_some() => Source::Echo,
             (None, None) => words.next().map_or(Source::Echo, |file| Source::File(file.into())),
         };
@@ -183,7 +183,7 @@ fn state_folder() -> PathBuf {
     given.map_or_else(|| std::env::temp_dir().join("hatchery-sim"), PathBuf::from)
 }
 
-/// Becomes a process that no signal to its parent's group or session reaches.
+/// Moves into a process session of its own and sleeps there. A signal to the parent's process group does not reach this process.
 fn sleep_apart(seconds: u64) -> Result<ExitCode, Report> {
     rustix::process::setsid().context("no session of its own")?;
     Err(Report::failed(Command::new("sleep").arg(seconds.to_string()).exec()))

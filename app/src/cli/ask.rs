@@ -68,7 +68,7 @@ fn list(context: &Context) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     if list.questions.is_empty() {
-        say("nobody asks anything");
+        say("there are no open questions");
     }
     let ids = short_ids(&list.questions);
     for question in &list.questions {
@@ -91,12 +91,12 @@ fn list_everywhere(context: &Context) -> Result<ExitCode, Report> {
             .iter()
             .map(|(root, list)| serde_json::json!({ "project": root, "head": list.head, "questions": list.questions }))
             .collect();
-        // Each project has a log of its own, so the whole has no place in any.
+        // Each project has a log of its own, so the list has no single position in a log.
         print_json(&serde_json::json!({ "head": null, "projects": json }))?;
         return silent.map_or(Ok(ExitCode::SUCCESS), Err);
     }
     if silent.is_none() && lists.iter().all(|(_, list)| list.questions.is_empty()) {
-        say("nobody asks anything");
+        say("there are no open questions");
     }
     for (root, list) in lists.iter().filter(|(_, list)| !list.questions.is_empty()) {
         let questions = &list.questions;
@@ -110,7 +110,7 @@ fn list_everywhere(context: &Context) -> Result<ExitCode, Report> {
     silent.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Of agents and quests alike, so that one length tells all of them apart.
+/// The short ids of agents and quests together: one length distinguishes all of them.
 fn short_ids(questions: &[QuestionView]) -> ShortIds {
     let ids = questions.iter().flat_map(|it| [Some(it.agent.to_string()), it.quest.map(|quest| quest.to_string())]);
     ShortIds::of(ids.flatten())
@@ -120,7 +120,7 @@ fn line(question: &QuestionView, ids: &ShortIds, now: Timestamp) -> String {
     let name = question.name.as_deref().map(|name| format!(" ({})", printable(name))).unwrap_or_default();
     let quest = question.quest.map(|quest| format!("  quest {}", ids.short(quest))).unwrap_or_default();
     let age = paint(DIM, clock::age(question.asked, now));
-    // All of a text that has several lines stands below its number.
+    // The following lines of a text with several lines are indented below the number of the question.
     let text = printable(&question.whole()).replace('\n', "\n        ");
     let choices: String =
         question.takes.choices.iter().map(|choice| format!("\n        - {}", printable(choice))).collect();

@@ -37,12 +37,12 @@ pub struct Args {
     input: bool,
 }
 
-/// When to stop following.
+/// When a view of an agent ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     Interrupted,
     RunIsOver,
-    /// The turn is over in which the agent took in this message, or the run is over.
+    /// When the turn in which the agent received this message is over, or the run is over.
     Answered(EventId),
 }
 
@@ -73,7 +73,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-/// Prints an agent's events as they come, and in a terminal takes answers and messages for it.
+/// Prints an agent's events as they arrive. In a terminal, also sends the typed lines to the agent, as answers and messages.
 pub async fn talk(
     context: &Context,
     client: Client,
@@ -88,14 +88,14 @@ pub async fn talk(
     }
 }
 
-/// Says who is followed, so that other commands can be given about it.
+/// Prints the agent's id and name, so that the user can give other commands about this agent.
 pub fn introduce(context: &Context, agent: &str) {
     if !context.json {
         say(paint(DIM, format_args!("agent {agent}")));
     }
 }
 
-/// Prints an agent's events as they come.
+/// Prints an agent's events as they arrive.
 pub async fn follow(
     context: &Context,
     client: Client,
@@ -136,14 +136,14 @@ pub async fn follow(
     }
 }
 
-/// What the agent has cost since this view began, told whenever it has grown by a cent, and at the end of each turn.
+/// The cost of the agent since this view began. It is printed whenever it has grown by a cent, and at the end of each turn.
 #[derive(Debug, Default)]
 struct Costs {
     sum: Usage,
     shown: Money,
 }
 
-/// How much more it must have cost before that is told in the middle of a turn.
+/// By how much the cost must grow before it is printed in the middle of a turn: one cent.
 const TOLD_NANODOLLARS: u64 = 10_000_000;
 
 impl Costs {
@@ -186,7 +186,7 @@ fn whose(event: &Event) -> Option<AgentId> {
     }
 }
 
-/// What the agent said goes to standard output; everything about it goes to standard error.
+/// The agent's own words go to standard output; everything else about the agent goes to standard error.
 fn show(context: &Context, record: &Record, has_seat: bool) -> Result<(), Report> {
     match &record.event {
         Event::Message(MessageEvent::Added { kind: MessageKind::Assistant, content, .. }) if has_seat => {
@@ -243,7 +243,7 @@ fn show(context: &Context, record: &Record, has_seat: bool) -> Result<(), Report
                 _ => {}
             }
         }
-        // The rest is of interest to `hatchery events`.
+        // `hatchery events` shows all other events.
         _ => {}
     }
     Ok(())
@@ -266,7 +266,7 @@ fn note(output: &Output) {
     }
 }
 
-/// Long texts are cut: the whole is in the history.
+/// Cuts a long text. `hatchery history` shows the whole text.
 fn cut(text: &str) -> String {
     const SHOWN_CHARS: usize = 160;
     let line = printable(text).replace('\n', " ");

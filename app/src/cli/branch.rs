@@ -1,17 +1,17 @@
-//! Which branch `diff`, `merge` and `pr` are about.
+//! Finds the branch for `diff`, `merge` and `pr`.
 
 use crate::client::Client;
 use crate::client::paths::branch_path;
 use crate::http::{BranchKind, BranchLine, BranchList, BranchView};
 use crate::report::{Code, Report};
 
-/// The quest or agent to name in a request: as given, or the only one that has a branch.
+/// The quest or agent that a request names: the given one, otherwise the only one with a branch.
 pub async fn meant(client: &Client, given: Option<&str>) -> Result<String, Report> {
     if let Some(given) = given {
         return Ok(given.to_owned());
     }
     let list: BranchList = client.get("/api/branches").await?;
-    // What was merged is meant only if it is named, or if there is nothing else.
+    // A merged branch is chosen only if the user names it, or if there is no other branch.
     let unmerged: Vec<BranchLine> = list.branches.iter().filter(|line| !line.merged).cloned().collect();
     let candidates = if unmerged.is_empty() { &list.branches } else { &unmerged };
     match candidates.as_slice() {
@@ -26,7 +26,7 @@ pub async fn meant(client: &Client, given: Option<&str>) -> Result<String, Repor
     }
 }
 
-/// One branch as a line of a list.
+/// A branch as a line of a list.
 fn line(branch: &BranchLine) -> String {
     let who = match (&branch.kind, &branch.name) {
         (BranchKind::Quest, _) => "quest".to_owned(),
@@ -38,7 +38,7 @@ fn line(branch: &BranchLine) -> String {
     format!("  {}  {who}{busy}{merged}", branch.branch)
 }
 
-/// Commits what is in the worktree, and gives what is on the branch then.
+/// Commits the changes in the worktree, and returns the branch after that commit.
 pub async fn committed(client: &Client, given: Option<&str>) -> Result<BranchView, Report> {
     let meant = meant(client, given).await?;
     let view: BranchView = client.post(&branch_path(&meant, "/commit"), &serde_json::json!({})).await?;
@@ -51,7 +51,7 @@ pub async fn committed(client: &Client, given: Option<&str>) -> Result<BranchVie
     }
 }
 
-/// Words for by-products that were not committed.
+/// A sentence about by-products that were not committed.
 pub fn left_out(view: &BranchView) -> Option<String> {
     match view.left_out.as_slice() {
         [] => None,

@@ -198,7 +198,7 @@ fn resume(
                 );
                 return Ok(ExitCode::from(Code::Waits as u8));
             };
-            // Something was chosen for each outdated chunk.
+            // The outdated chunks that are built again are in `rebuild`. The user keeps all others.
             let decided = Some(ChangedChunks::Keep);
             let (fingerprints, spec_version) = (sections.clone(), version.clone());
             changed(door, &StatusChange::ResumeBuild { rebuild, changed: decided, fingerprints, spec_version })?;
@@ -240,8 +240,8 @@ fn tell(shown: &Resume, version: Option<&str>) -> Result<(), Report> {
     print_line("(1) Resume from the next pending chunk\n(2) Start fresh\n(3) Cancel")
 }
 
-/// The completed chunks that are built again: those that were named, and of the outdated ones those for which that was chosen. None if
-/// there is no choice for one of them.
+/// The completed chunks that are built again: those in `named`, and the outdated ones for which the user chose `rebuild`. `None` if an
+/// outdated chunk has no choice.
 fn chosen(shown: &Resume, named: &[ChunkId], outdated: Option<Outdated>) -> Option<Vec<ChunkId>> {
     let mut rebuild = named.to_vec();
     for id in shown.outdated.iter().filter(|id| !named.contains(id)) {
@@ -259,7 +259,7 @@ fn chosen(shown: &Resume, named: &[ChunkId], outdated: Option<Outdated>) -> Opti
     Some(rebuild)
 }
 
-/// What a person at the terminal chooses: the number of a choice, or its name.
+/// Reads a choice from the terminal: its number or its name. `None` without a terminal.
 fn asked<T: clap::ValueEnum>() -> Option<T> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

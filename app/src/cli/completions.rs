@@ -24,7 +24,7 @@ Examples:
   hatchery completions fish > ~/.config/fish/completions/hatchery.fish";
 
 pub fn run(args: &Args) -> Result<ExitCode, Report> {
-    // Made whole first: clap_complete takes a reader that has gone away for a bug.
+    // The script is collected first, because clap_complete panics if the reader has closed the pipe.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "hatchery", &mut script);
     written(std::io::stdout().write_all(&script))?;

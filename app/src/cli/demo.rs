@@ -37,7 +37,7 @@ pub struct Args {
     keep: bool,
 }
 
-/// What the demo's agents do, by their parts.
+/// The scripts of the demo's agents, by file name (step, role and number).
 const PLAYBOOK: [(&str, &str); 14] = [
     ("chaoswhisperer.jsonl", include_str!("demo/playbook/chaoswhisperer.jsonl")),
     ("pathseeker.jsonl", include_str!("demo/playbook/pathseeker.jsonl")),
@@ -54,15 +54,15 @@ const PLAYBOOK: [(&str, &str); 14] = [
     ("garden.siegemaster.jsonl", include_str!("demo/playbook/garden.siegemaster.jsonl")),
     ("review.spiritmender.jsonl", include_str!("demo/playbook/review.spiritmender.jsonl")),
 ];
-/// What the demo's human answers.
+/// The demo's answer to the question of an agent.
 const ANSWER: &str = "Oak.";
-/// After the hall, when three rooms are being built, the daemon is killed.
+/// The daemon is killed when this many rooms besides the hall have been started.
 const KILL_AFTER_ROOMS: usize = 3;
-/// Longer than it ever takes; then something is wrong.
+/// If the demo takes longer, something is wrong.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the agents of an interrupted demo may take to end.
 const CLEAR_PATIENCE: Duration = Duration::from_secs(20);
-/// What a shell makes of Ctrl-C.
+/// The exit code that shells use for a command that Ctrl-C has ended.
 pub(super) const INTERRUPTED: u8 = 130;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -89,7 +89,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     played
 }
 
-/// A small project: a git repository where there is git, and a folder where there is none.
+/// Creates a small project: a git repository if git is installed, otherwise a plain folder.
 fn lay_out(folder: &Path) -> Result<Project, Report> {
     let write = |name: &str, content: &str| {
         let path = folder.join(name);
@@ -98,7 +98,7 @@ fn lay_out(folder: &Path) -> Result<Project, Report> {
     };
     write("HOUSE.md", include_str!("demo/HOUSE.md"))?;
     write("check.sh", include_str!("demo/check.sh"))?;
-    // Makes it a project of its own, whatever the folder for temporary files belongs to.
+    // The folder `.hatchery` makes this a project of its own, even if the folder for temporary files belongs to another project.
     for (name, script) in PLAYBOOK {
         write(&format!(".hatchery/demo/{name}"), script)?;
     }
@@ -120,7 +120,7 @@ fn lay_out(folder: &Path) -> Result<Project, Report> {
     Project::find(folder)
 }
 
-/// What the demo has seen so far.
+/// What has happened in the demo so far.
 #[derive(Default)]
 struct DemoTally {
     rooms: usize,
@@ -129,16 +129,16 @@ struct DemoTally {
     crashes: usize,
 }
 
-/// Until Ctrl-C, or until the program is asked to end.
+/// Waits for Ctrl-C or SIGTERM.
 pub(super) async fn interrupted() -> Result<(), Report> {
-    let mut terminated = signal(SignalKind::terminate()).context("signals cannot be heard")?;
+    let mut terminated = signal(SignalKind::terminate()).context("signals cannot be received")?;
     tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted.context("signals cannot be heard"),
+        interrupted = tokio::signal::ctrl_c() => interrupted.context("signals cannot be received"),
         _ = terminated.recv() => Ok(()),
     }
 }
 
-/// Ends what a demo has left behind that did not come to its end: agents outlive their daemon.
+/// Stops the agents and the daemon of a demo that was interrupted or has failed. Agents would outlive their daemon.
 async fn clear(project: &Project, daemon: Option<Child>) {
     let Some(mut daemon) = daemon else { return };
     let stopped = async {
@@ -262,7 +262,7 @@ async fn start(project: &Project) -> Result<(Child, Client), Report> {
     }
     let program = std::env::current_exe().context("this program cannot be found again")?;
     let mut command = tokio::process::Command::new(program);
-    // Settings for real projects, a shared store above all, are not for the demo.
+    // The demo must not use settings of real projects, above all not a shared store.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HATCHERY_")) {
         command.env_remove(name);
     }
@@ -272,14 +272,14 @@ async fn start(project: &Project) -> Result<(Child, Client), Report> {
         .env("HATCHERY_LOG", "error")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        // Ctrl-C is for the demo, which then stops the daemon and the agents.
+        // Ctrl-C must reach only the demo, which then stops the daemon and the agents.
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .context("the daemon cannot be started")?;
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
-        BufReader::new(output).read_line(&mut line).await.context("the daemon cannot be heard")?;
+        BufReader::new(output).read_line(&mut line).await.context("the output of the daemon cannot be read")?;
     }
     let ready: Ready = serde_json::from_str(&line).context("the daemon did not get ready")?;
     Ok((child, Client::new(&ready.url, ready.token)))

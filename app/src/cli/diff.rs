@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             return Ok(ExitCode::SUCCESS);
         }
         if changes.shared {
-            say("note: it has no worktree of its own; these are all uncommitted changes of its folder, yours included");
+            say("note: the agent has no worktree of its own; these uncommitted changes can be yours, too");
         }
         if changes.files.is_empty() {
             say("nothing is changed");
@@ -61,7 +61,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-/// Where the changes of a branch are asked for; those of an agent without a branch as well.
+/// The API path of the changes of a branch, or of an agent without a branch.
 async fn changes_path(client: &Client, given: Option<&str>) -> Result<String, Report> {
     let meant = branch::meant(client, given).await?;
     match client.get::<BranchView>(&branch_path(&meant, "")).await {
@@ -69,7 +69,7 @@ async fn changes_path(client: &Client, given: Option<&str>) -> Result<String, Re
             BranchKind::Agent => agent_path(&view.line.id, "/changes"),
             BranchKind::Quest => quest_path(&view.line.id, "/changes"),
         }),
-        // It has no branch, or it does not exist: then this says so.
+        // The name can belong to an agent without a branch. If no such agent exists either, the first error is returned.
         Err(of_branch) => match client.get::<AgentView>(&agent_path(&meant, "")).await {
             Ok(agent) => Ok(agent_path(&agent.id.to_string(), "/changes")),
             Err(_) => Err(of_branch),
@@ -92,7 +92,7 @@ fn list(changes: &Changes) -> Result<(), Report> {
     Ok(())
 }
 
-/// A diff in the colours that git uses.
+/// Prints a diff in the colours that git uses.
 fn show(diff: &FileDiff) -> Result<(), Report> {
     let mut in_hunk = false;
     for line in diff.diff.lines() {
@@ -107,7 +107,7 @@ fn show(diff: &FileDiff) -> Result<(), Report> {
         })?;
     }
     if diff.truncated {
-        say(format_args!("the difference of {} goes on; this is its beginning", diff.path));
+        say(format_args!("only the beginning of the changes in {} is shown", diff.path));
     }
     Ok(())
 }

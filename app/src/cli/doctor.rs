@@ -34,12 +34,12 @@ struct Finding {
 #[serde(rename_all = "lowercase")]
 enum Grade {
     Good,
-    /// Works, but something is missing that one may want.
+    /// Works, but something useful is missing.
     Note,
     Bad,
 }
 
-/// Below this the log may soon have no room.
+/// With less free space, the disk may soon be full, and the log cannot grow.
 const LOW_DISK_BYTES: u64 = 1 << 30;
 
 pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
@@ -70,7 +70,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     Ok(if bad { ExitCode::from(Code::Found as u8) } else { ExitCode::SUCCESS })
 }
 
-/// What was found. People see each finding at once, because some checks take a while.
+/// All findings. Each finding is printed immediately, because some checks are slow.
 struct Checkup {
     json: bool,
     all: Vec<Finding>,
@@ -152,7 +152,7 @@ fn folder(context: &Context) -> Finding {
     Finding { about: "folder", verdict, what }
 }
 
-/// What is not there yet stays so, and an older schema stays as it is.
+/// Checks the store without changing it: does not create a missing store, and does not migrate an older schema.
 fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
     let url = &config.store;
     if let store::StoreUrl::Sqlite(path) = url
@@ -216,7 +216,7 @@ fn disk(context: &Context) -> Finding {
     }
 }
 
-/// What an agent will be able to do: its permissions, and the MCP servers that it gets.
+/// What agents will be able to do: their permissions, and their MCP servers.
 fn agents(context: &Context, config: &Config) -> Vec<Finding> {
     let explained = |policy: PermissionPolicy| format!("`{policy}`: {}", policy.meaning());
     let what = match config.runs.permissions {
@@ -244,7 +244,7 @@ fn agents(context: &Context, config: &Config) -> Vec<Finding> {
     vec![permissions, Finding { about: "tools", verdict: Grade::Good, what: servers }]
 }
 
-/// The names of the MCP servers that the Claude CLI finds by itself: those of the user, and those of the project.
+/// The names of the MCP servers that the Claude CLI finds by itself: the user's and the project's.
 fn mcp_servers(context: &Context) -> Vec<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let user = home.map(|home| home.join(".claude.json"));
@@ -261,7 +261,7 @@ fn mcp_servers(context: &Context) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// This command's PATH is that of a daemon it would start.
+/// Looks for a program in this command's PATH. A daemon that a command starts inherits that PATH.
 fn program(context: &Context, about: &'static str, wanted: &Path) -> Finding {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match find_program(wanted, context.project.root(), &path) {

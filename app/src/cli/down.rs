@@ -33,7 +33,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     };
     let stopped = ended != DaemonEnd::NoneRan;
 
-    let working = run_folder::count_held(&context.project).context("it cannot be told whether agents run")?;
+    let working = run_folder::count_held(&context.project).context("the running agents cannot be counted")?;
     if context.json {
         print_json(
             &serde_json::json!({ "stopped": stopped, "forced": ended == DaemonEnd::ByForce, "agents": working }),
@@ -43,8 +43,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     say(words);
     match working {
         0 => {}
-        1 => say("1 agent goes on without it; `hatchery stop --all` ends it"),
-        more => say(format_args!("{more} agents go on without it; `hatchery stop --all` ends them")),
+        1 => say("1 agent keeps running; `hatchery stop --all` ends it"),
+        more => say(format_args!("{more} agents keep running; `hatchery stop --all` ends them")),
     }
     Ok(ExitCode::SUCCESS)
 }

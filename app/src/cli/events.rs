@@ -40,7 +40,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The filters as parameters of a query, each with an ampersand in front.
+    /// The filters as parameters of a query string. Each begins with `&`.
     fn filters(&self) -> String {
         let all = [("agent", &self.agent), ("quest", &self.quest), ("type", &self.kind)];
         let given = all.iter().filter(|(_, values)| !values.is_empty());
@@ -55,7 +55,7 @@ Examples:
   hatchery events --agent ann --type run_ended --type mail_sent
   hatchery events --json | jq .type";
 
-/// How long to wait before asking a daemon that went away again.
+/// How long to wait before the next attempt to reach a daemon that has gone away.
 const COME_BACK: Duration = Duration::from_millis(200);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -83,7 +83,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-/// Shows what is in the log. Returns how many events it has shown, and the position where the log ended.
+/// Prints the events that are in the log now. Returns how many events it has printed, and the position of the end of the log.
 async fn show_pages(context: &Context, client: &Client, after: u64, filters: &str) -> Result<(u64, u64), Report> {
     #[derive(serde::Deserialize)]
     struct FetchedPage {
@@ -105,7 +105,7 @@ async fn show_pages(context: &Context, client: &Client, after: u64, filters: &st
     }
 }
 
-/// Shows the stream until it breaks off. A daemon that is away is not an error: the caller connects again.
+/// Prints the event stream until the connection breaks. A daemon that cannot be reached is not an error: the caller connects again.
 async fn follow(context: &Context, client: &Client, cursor: &mut u64, filters: &str) -> Result<(), Report> {
     let mut body = match client.stream(&format!("/api/events?after={cursor}{filters}")).await {
         Ok(body) => body,
@@ -130,22 +130,22 @@ fn show(context: &Context, event: &str) -> Result<(), Report> {
     }
 }
 
-/// Reads an event stream that arrives in pieces.
+/// Parses an event stream from bytes that arrive in parts.
 #[derive(Debug, Default)]
 pub struct EventStream {
-    /// The begin of a line whose end has not arrived.
+    /// The beginning of a line whose end has not arrived yet.
     rest: Vec<u8>,
-    /// The frame whose end has not arrived: a client that comes back must get it again.
+    /// Id and data of a frame whose end has not arrived yet. They do not count as received, so a client that reconnects gets this frame again.
     id: Option<u64>,
     data: Option<String>,
-    /// A frame with a name is no event of the log.
+    /// The name of that frame. A frame with a name is not an event of the log.
     name: Option<String>,
     named: Vec<(String, String)>,
     last_id: Option<u64>,
 }
 
 impl EventStream {
-    /// The data of all frames that these bytes complete, except for those with a name.
+    /// Takes the next bytes. Returns the data of all frames that these bytes complete, except frames with a name.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<String> {
         self.rest.extend_from_slice(bytes);
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
@@ -170,18 +170,18 @@ impl EventStream {
         events
     }
 
-    /// The frames with a name that came since the last time: name and data.
+    /// The frames with a name that have arrived since the last call: name and data.
     pub fn take_named(&mut self) -> Vec<(String, String)> {
         std::mem::take(&mut self.named)
     }
 
-    /// The position after which to continue. It also moves with frames that have no data.
+    /// The position after which to continue. A frame without data advances this position, too.
     pub fn last_id(&self) -> Option<u64> {
         self.last_id
     }
 }
 
-/// An event for people: when, what, and its own fields.
+/// An event as a line for people: the time, the type, and the fields of the event.
 #[derive(Debug)]
 pub struct EventLine {
     pub id: u64,
@@ -207,14 +207,14 @@ impl EventLine {
     }
 }
 
-/// Long texts are cut: the whole is in `--json`.
+/// Longer texts are cut. `--json` prints them whole.
 const SHOWN_CHARS: usize = 100;
 
 impl std::fmt::Display for EventLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:>6} {} {}", self.id, paint(DIM, clock::told(self.ts)), paint(STRONG, &self.kind))?;
         for (name, value) in &self.rest {
-            // How an agent is run has many parts, of which the program says most.
+            // The spec of a run has many fields. The harness is the most useful one.
             let value = if name == "spec" { &value["harness"] } else { value };
             let text = match (value.as_str(), value["nanodollars"].as_u64()) {
                 (Some(text), _) => text.chars().flat_map(char::escape_debug).collect(),

@@ -47,7 +47,8 @@ async fn copy(context: &Context, identities: bool, out: &mut dyn Write) -> Resul
     let client = Client::visit(&context.project).await?;
     if identities {
         let list: DocList = client.get("/api/docs?type=agent-identity").await?;
-        // In the order that is the same on every machine; a seat itself shows the soul that lives there first.
+        // `shared` gives the identities of a seat the same order on every machine. In the daemon's answer, the identity that this project
+        // shows comes first.
         let docs = serde_json::to_string(&list.docs).context("the documents cannot be written")?;
         let docs = identity_document::read_all(&docs).map_err(|why| {
             Report::new(Code::Failed, format!("the daemon gave documents that cannot be read: {why}"))
@@ -62,7 +63,7 @@ async fn copy(context: &Context, identities: bool, out: &mut dyn Write) -> Resul
     let mut body = client.stream("/api/export").await?;
     let mut count = 0;
     while let Some(frame) = body.frame().await {
-        let bytes = frame.context("the export broke off; it is not whole")?.into_data().unwrap_or_default();
+        let bytes = frame.context("the export was interrupted and is incomplete")?.into_data().unwrap_or_default();
         count += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         out.write_all(&bytes).context("the export cannot be written")?;
     }
@@ -70,7 +71,7 @@ async fn copy(context: &Context, identities: bool, out: &mut dyn Write) -> Resul
     Ok(count)
 }
 
-/// Standard output, whose reader may go away.
+/// Standard output. Its reader may close the pipe.
 struct Stdout;
 
 impl Write for Stdout {

@@ -1,4 +1,4 @@
-//! Following the log: each event once, in order, over restarts of the daemon.
+//! Follows the log: returns each event once, in order, also over restarts of the daemon.
 
 use super::events::EventStream;
 use super::say;
@@ -11,10 +11,10 @@ use hyper::body::Incoming;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long to wait before asking a daemon that went away again.
+/// How long to wait before the next attempt to reach a daemon that has gone away.
 const COME_BACK: Duration = Duration::from_millis(100);
 
-/// A place in the log that moves forward.
+/// A follower of the log in this process, with its position.
 #[derive(Debug)]
 pub struct Following {
     project: Project,
@@ -26,13 +26,13 @@ pub struct Following {
 }
 
 impl Following {
-    /// Everything after `cursor`.
+    /// Follows the log from the event after `cursor`.
     pub fn new(project: &Project, client: Client, cursor: u64) -> Self {
         let (project, frames) = (project.clone(), EventStream::default());
         Self { project, client, cursor, stream: None, frames, ready: VecDeque::new() }
     }
 
-    /// The next event, as it is written and as it is meant. A daemon that is away is no error: it comes back, and so do we.
+    /// Waits for the next event, and returns its JSON and the record. If the connection breaks, connects again.
     pub async fn next(&mut self) -> Result<(String, Record), Report> {
         loop {
             if let Some(line) = self.ready.pop_front() {
@@ -53,7 +53,7 @@ impl Following {
         }
     }
 
-    /// The daemon as it was last reached.
+    /// The client of the daemon that was reached last.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -71,21 +71,22 @@ impl Following {
         Ok(())
     }
 
-    /// A daemon that is announced and not there was killed: what it saw to needs another one. One that was stopped stays so.
+    /// Connects again after the daemon has gone away. A daemon that left `daemon.json` behind was killed, so another daemon is started. A
+    /// daemon that was stopped is not started again.
     async fn come_back(&self) -> Result<Client, Report> {
         if let Some(running) = Client::running(&self.project).await? {
             return Ok(running);
         }
         if self.project.is_announced() {
-            say("the daemon is gone; another one is started");
+            say("the daemon was killed; another one is started");
             return Client::reach(&self.project).await;
         }
         Err(Report::new(Code::Unreachable, "the daemon was stopped")
-            .hint("the same command starts another one and goes on; `hatchery up` does, too"))
+            .hint("repeat the command: it starts another daemon and continues"))
     }
 }
 
-/// An event as it is written on the wire.
+/// Parses an event of the event stream.
 pub fn read(line: &str) -> Result<Record, Report> {
     #[derive(serde::Deserialize)]
     struct Numbered {

@@ -64,7 +64,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         "parent": args.agent, "prompt": prompt, "run": prompt.is_some() && !args.no_run, "name": args.name, "at": args.at,
         "provider": args.provider, "model": args.model, "session": args.session,
     });
-    // A daemon of an older version does not know `with`.
+    // The field is omitted if it is not needed, because a daemon of an older version does not know `with`.
     if let Some(harness) = &args.harness {
         body["with"] = serde_json::json!({ "harness": harness });
     }
@@ -77,7 +77,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
     if prompt.is_some() && !args.no_run && !context.json {
         let id = accepted["id"].as_str().unwrap_or_default();
-        say(format_args!("it starts to work; `hatchery attach {id}` follows it"));
+        say(format_args!("the new agent starts to work; `hatchery attach {id}` follows it"));
     }
     if waits {
         say("the fork is created when the tools that run in the parent have ended");

@@ -56,7 +56,7 @@ fn show(context: &Context, agent: &str, full: bool) -> Result<ExitCode, Report> 
         print_json(&history)?;
         return Ok(ExitCode::SUCCESS);
     }
-    // Of a message that was nothing but a report about seats nothing is left to read.
+    // A message that contained only reports about seats is empty here.
     let is_empty = |message: &MessageView| message.kind == MessageKind::Assistant && message.content.trim().is_empty();
     for message in history.messages.iter().filter(|message| full || !is_empty(message)) {
         let kind = serde_json::to_value(message.kind)
@@ -78,7 +78,7 @@ fn show(context: &Context, agent: &str, full: bool) -> Result<ExitCode, Report> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was said, for people. A call of a tool is its name and its arguments, a result is what the tool said; `--json` has both as they are kept.
+/// A message for people: of a tool call, the tool's name and the arguments; of a tool result, its text. `--json` prints both as stored.
 fn readable(kind: MessageKind, content: &str) -> String {
     let object = || serde_json::from_str::<Value>(content).ok().filter(Value::is_object);
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -96,7 +96,7 @@ fn readable(kind: MessageKind, content: &str) -> String {
     }
 }
 
-/// A long message is cut unless everything is asked for. Control characters do not reach the terminal.
+/// The lines of a message. A long message is cut unless `full` is set. Control characters are replaced.
 fn shown(content: &str, full: bool) -> Vec<String> {
     const LINES: usize = 12;
     const CHARS: usize = 200;
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(readable(MessageKind::ToolCall, call), "Bash\ncommand: rm -rf build\ntimeout: 5");
         let result = r#"{"content":"No such folder","id":"t1","is_error":true}"#;
         assert_eq!(readable(MessageKind::ToolResult, result), "failed: No such folder");
-        // Of another origin.
+        // A result that is not in the form of a harness, for example an imported one.
         assert_eq!(readable(MessageKind::ToolResult, "[1, 2]"), "[1, 2]");
         assert_eq!(readable(MessageKind::Assistant, result), result);
     }

@@ -67,7 +67,7 @@ fn identities(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     if let Some(warning) = accepted["warning"].as_str() {
         say(warning);
     }
-    // Other events may follow from an import.
+    // The answer can contain other events, too.
     let imported = |event: &&serde_json::Value| event["type"] == "seat_imported";
     let changed = accepted["events"].as_array().map_or(0, |events| events.iter().filter(imported).count());
     say(format_args!("{} changed", counted(changed as u64, "seat")));
@@ -78,11 +78,11 @@ fn log(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     let is_new = !context.project.data().exists();
     let config = context.config()?;
     if is_new && file.to_str() != Some("-") {
-        // Before anything is made for it.
+        // Checked before `.hatchery` is created.
         File::open(file).map_err(|error| unreadable(file, &error))?;
     }
     let (imported, head) = read_log(context, &config, file);
-    // A command in a folder with an empty project would begin a log of its own, and a second import would be refused.
+    // The new `.hatchery` is removed again. Otherwise the next command would begin a log there, and a second import would be refused.
     if imported.is_err() && is_new && head == Some(EventId::START) {
         std::fs::remove_dir_all(context.project.data()).unwrap_or_default();
     }

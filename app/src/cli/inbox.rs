@@ -114,11 +114,11 @@ fn show(context: &Context, item: &Idea) -> Result<(), Report> {
     ))
 }
 
-/// Changes the inbox, and says what is wrong with the file.
+/// Changes the inbox, and says if the file was unreadable or cannot be written.
 fn change(door: &StatusDoor, change: &IdeaChange) -> Result<Idea, Report> {
     let done = door.change_ideas(change)?;
     if !done.in_file {
-        say("the change is in the log, but the daemon cannot write it into .fctry/inbox.json; look at what is there");
+        say("the change is in the log, but the daemon cannot write it into .fctry/inbox.json; check the file");
     }
     if let Some(aside) = done.set_aside {
         say(format_args!("inbox.json could not be read; it is kept as {}, and a new one was begun", aside.display()));

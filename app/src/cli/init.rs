@@ -12,7 +12,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A settings file that is larger is none.
+/// A larger file is not a settings file.
 const MAX_SETTINGS_BYTES: usize = 4 * 1024 * 1024;
 const STATUS_LINE: &str = "hatchery statusline";
 const HOOK: &str = "hatchery state untracked";
@@ -37,7 +37,7 @@ pub struct Args {
     yes: bool,
 }
 
-/// One file, before and after. No text is no file.
+/// A file before and after the change. `None` means that there is no file.
 struct Change {
     file: &'static str,
     path: PathBuf,
@@ -46,7 +46,7 @@ struct Change {
 }
 
 const FILES: [(&str, Rewrite); 2] = [(".claude/settings.json", settings as Rewrite), (".mcp.json", servers)];
-/// Folders that may have to be made, the innermost first.
+/// Folders that `hatchery init` may have to create.
 const FOLDERS: [&str; 2] = [".claude", ".fctry"];
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -102,14 +102,14 @@ fn init(context: &Context, changes: &[Change], mut record: InitRecord) -> Result
             record.files.insert((*file).to_owned(), FileRecord { before: before.clone(), after: after.clone() });
         }
     }
-    // Before the files: what cannot be undone exactly must not be done.
+    // The record is written before the files, because without a record the changes cannot be undone exactly.
     record.keep(&context.project).context("what `hatchery init` changes cannot be recorded")?;
     for change in changes {
         change.write()?;
     }
     let status = StatusFolder::of(root).path().to_owned();
     std::fs::create_dir_all(&status).context(format_args!("{} cannot be made", status.display()))?;
-    say("done; `hatchery init --undo` takes it back");
+    say("the project is set up; `hatchery init --undo` removes the changes");
     Ok(())
 }
 
@@ -118,19 +118,19 @@ fn undo(context: &Context, changes: &[Change], record: &InitRecord) -> Result<()
         change.write()?;
     }
     let root = context.project.root();
-    // Without a record it is not known who made the folder.
+    // Without a record, Hatchery does not know whether `hatchery init` created this folder.
     let unknown = [".fctry".to_owned()];
     let folders = if record.files.is_empty() { unknown.as_slice() } else { &record.folders };
     for folder in folders {
-        // Only an empty one goes: what is in it is not ours.
+        // Only an empty folder is removed: files in it are not from `hatchery init`.
         std::fs::remove_dir(root.join(folder)).unwrap_or_default();
     }
     InitRecord::forget(&context.project);
-    say("undone");
+    say("the changes of `hatchery init` are removed");
     Ok(())
 }
 
-/// A file with our part in it.
+/// The text of a file with Hatchery's entries.
 fn set_up(before: Option<&str>, rewrite: Rewrite, notes: &mut Vec<String>) -> Option<String> {
     let known = before.map(parsed).unwrap_or_default();
     let mut fields = known.clone();
@@ -141,7 +141,8 @@ fn set_up(before: Option<&str>, rewrite: Rewrite, notes: &mut Vec<String>) -> Op
     }
 }
 
-/// A file without our part: as it was before, if it was not changed since. Otherwise only our part is taken out.
+/// The text of a file without Hatchery's entries. A file that has not changed since `init` gets the text from before `init`. From any
+/// other file, only Hatchery's entries are removed.
 fn undone(now: Option<&str>, record: Option<&FileRecord>, rewrite: Rewrite, notes: &mut Vec<String>) -> Option<String> {
     let now = now?;
     let before = match record.filter(|record| record.after == now) {
@@ -154,7 +155,7 @@ fn undone(now: Option<&str>, record: Option<&FileRecord>, rewrite: Rewrite, note
     if fields.to_json().text() == known.to_json().text() {
         return Some(before.to_owned());
     }
-    // What was empty before `init` stays, and what is empty now because of us goes.
+    // An object that was in the file before `init` stays, even if it is empty now. An object that `init` added is removed.
     let original = record.and_then(|record| record.before.as_deref()).map(parsed);
     for name in ["hooks", "mcpServers"] {
         if original.as_ref().is_some_and(|original| original.get(name).is_some()) && fields.get(name).is_none() {
@@ -171,12 +172,12 @@ fn written(fields: &Object) -> String {
     text
 }
 
-/// The fields of a text that was read before.
+/// The fields of a text that `read` has already checked.
 fn parsed(text: &str) -> Object {
     Json::parse(text).ok().and_then(|json| json.object()).unwrap_or_default()
 }
 
-/// Puts our part into the fields of a file, or takes it out. What cannot be done becomes a note.
+/// Adds Hatchery's entries to the fields of a file, or removes them (`true`). Adds a note about each entry that cannot be changed.
 type Rewrite = fn(&mut Object, bool, &mut Vec<String>);
 
 fn settings(fields: &mut Object, undo: bool, notes: &mut Vec<String>) {
@@ -240,7 +241,7 @@ fn servers(fields: &mut Object, undo: bool, notes: &mut Vec<String>) {
 }
 
 impl Change {
-    /// The lines that go and come.
+    /// Prints the lines that are removed and added.
     fn show(&self) -> Result<(), Report> {
         print_line(self.file)?;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -258,7 +259,7 @@ impl Change {
         Ok(())
     }
 
-    /// Refuses to write over what another program has written since the change was shown.
+    /// Refuses to overwrite a file that another program has changed since the change was shown.
     fn check(&self) -> Result<(), Report> {
         match read(&self.path)? == self.before {
             true => Ok(()),
@@ -273,20 +274,20 @@ impl Change {
         if let Some(folder) = self.path.parent() {
             std::fs::create_dir_all(folder).context(&doing)?;
         }
-        // A link stays one: the file may be kept elsewhere, with those of other projects.
+        // A symbolic link is followed and stays a link, because a user may keep the file elsewhere.
         let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         shared_file::replace(&path, after.as_bytes(), Durability::Synced).context(doing)
     }
 }
 
-/// The text of a file that is a JSON object.
+/// Reads a file that must be a JSON object.
 fn read(path: &Path) -> Result<Option<String>, Report> {
     let doing = format!("{} cannot be read", path.display());
     let Some(bytes) = read_bounded(path, MAX_SETTINGS_BYTES).context(&doing)? else { return Ok(None) };
     let hint = "repair the file; nothing was changed";
     let text =
         String::from_utf8(bytes).map_err(|_| Report::failed(format_args!("{doing}: it is not UTF-8")).hint(hint))?;
-    // A comment is the usual reason. The place is named by line and column.
+    // The most frequent reason is a comment in the file. The message names the line and the column.
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text) {
         return Err(Report::failed(format_args!("{doing}: it is not JSON: {error}")).hint(hint));
     }

@@ -48,7 +48,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         say(format_args!("{} now below its parent", counted(moved, "child agent")));
     }
     if work {
-        say("its work that was not merged is kept in a moment: `hatchery rescue list`");
+        say("`hatchery rescue list` will show the agent's work that was not merged");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `hatchery launch`, which is not for people.
+//! `hatchery launch`, which only the daemon calls.
 
 use crate::launcher;
 use crate::report::{Context as _, Report};

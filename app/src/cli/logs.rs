@@ -36,7 +36,7 @@ pub struct Args {
     files: bool,
 }
 
-/// How many lines are kept before they are printed.
+/// How many lines are kept back before they are printed, if all lines are wanted.
 const KEPT_LINES: u32 = 1;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -74,8 +74,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the lines of a file, without what would drive the terminal. Only the last ones are kept if that is wished; all others are
-/// printed at once. A process that wrote nothing may have no file.
+/// Reads the lines of a file, without control characters. With `last`, keeps only the last lines. Otherwise prints all lines except the
+/// last one, which stays in `lines`. A process that has written nothing may have no file.
 fn read(file: &Path, last: Option<u32>, lines: &mut VecDeque<String>) -> Result<(), Report> {
     let failed = || format!("{} cannot be read", file.display());
     let open = match no_links::open(file) {
@@ -84,7 +84,7 @@ fn read(file: &Path, last: Option<u32>, lines: &mut VecDeque<String>) -> Result<
     };
     for line in BufReader::new(open).split(b'\n') {
         lines.push_back(printable(&String::from_utf8_lossy(&line.context(failed())?)));
-        // A file may be larger than memory: without a number, a few lines are enough to know that there are some.
+        // A file may be larger than memory, so its lines are not collected. One kept line shows the caller that the file is not empty.
         while lines.len() > last.unwrap_or(KEPT_LINES) as usize {
             let oldest = lines.pop_front();
             if let Some(line) = oldest.filter(|_| last.is_none()) {

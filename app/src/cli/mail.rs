@@ -47,7 +47,7 @@ enum MailCommand {
     },
 }
 
-/// A week. More is a mistake, and no number of seconds may overflow a clock.
+/// One week. A longer time is a mistake, and a very large number would overflow a clock.
 const MAX_TIMEOUT_S: u64 = 7 * 24 * 3_600;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {

@@ -19,7 +19,7 @@ pub struct Args {
     #[arg(long, allow_hyphen_values = true, value_parser = reference)]
     agent: String,
 
-    /// The folder of the run that it belongs to; given by the daemon when it starts an agent.
+    /// The run folder of the agent's process. The daemon sets it when it starts an agent.
     #[arg(long, value_name = "FOLDER", hide = true)]
     run: Option<PathBuf>,
 
@@ -33,7 +33,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    // What the tools of a run say besides goes to the agent's own stderr, where only trouble is of interest.
+    // The log lines of a run's tools go to the agent's standard error, so only warnings and errors are logged.
     let log = match args.run {
         Some(_) => "warn".to_owned(),
         None => context.config()?.log,
@@ -42,7 +42,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     let folder = args.run.clone().map(RunFolder::at);
     let served = runtime.block_on(mcp::serve(&context.project, &args.agent, folder, args.quest, args.seat));
-    // A thread may still wait for a line of input that is no longer wanted.
+    // A thread may still wait for a line of standard input. The program does not wait for that thread.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }

@@ -43,7 +43,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         let head = view.head.clone().unwrap_or_default();
         let how = match args.squash {
             true => Taking::Squash { message: format!("{}\n\n{}", view.title, view.body).trim_end().to_owned() },
-            // The branch of a quest has the commits and merges of its steps. One commit says what they are for.
+            // The branch of a quest contains the commits and merges of its steps. The merge commit says what they are for.
             false => {
                 Taking::Merge { message: merge_message(&view), always_commit: view.line.kind == BranchKind::Quest }
             }
@@ -68,7 +68,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-/// What a merge commit says: the task, and the branch.
+/// The message of a merge commit: the task and the branch.
 fn merge_message(view: &BranchView) -> String {
     let what = match view.line.kind {
         BranchKind::Quest => "quest".to_owned(),
@@ -96,10 +96,10 @@ fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, cleared: &
             view.line.slug
         )),
         (BranchKind::Agent, Some(name), None) => {
-            say(format_args!("the branch is removed; its single commits are kept: `hatchery rescue restore {name}`"));
+            say(format_args!("the branch is removed; its original commits are kept: `hatchery rescue restore {name}`"));
         }
         (BranchKind::Agent, None, None) => say("the branch and its worktree are removed"),
-        // Git takes a branch that was squashed, now or earlier, for one that was not merged.
+        // For git, a squashed branch is not merged, so `git branch -d` would refuse to delete it.
         (BranchKind::Quest, _, _) => say(format_args!(
             "the branch stays; `git branch {} {branch}` removes it",
             if squashed || !changed { "-D" } else { "-d" }
@@ -110,7 +110,7 @@ fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, cleared: &
     }
 }
 
-/// Why nothing was merged, and what to do.
+/// The error that says why nothing was merged, and what to do.
 fn explain(view: &BranchView, taken: Taken) -> Report {
     let branch = &view.line.branch;
     match taken {

@@ -1,4 +1,4 @@
-//! The help of `hatchery` alone: the commands in groups, because a person looks for a task and not for a name.
+//! The help of `hatchery` without a command. It lists the commands in groups, because a person looks for a task and not for a name.
 
 use super::EXIT_CODES;
 use clap::Command;
@@ -15,17 +15,17 @@ const GROUPS: [(&str, &[&str]); 9] = [
     ("The daemon and its log", &["up", "down", "status", "projects", "fsck", "gc", "export", "import"]),
     ("This machine", &["doctor", "trust", "selftest", "completions", "help"]),
 ];
-/// So that a line fits into 80 columns, with the name of the command before it.
+/// The longest description of a command. With the command's name before it, the line fits into 80 columns.
 const WIDTH: usize = 65;
 
-/// Whether these arguments ask for the help of `hatchery` alone.
+/// Whether these arguments ask for the help of `hatchery` without a command.
 pub fn is_asked_for(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> bool {
     let first = arguments.next();
     let asks = first.is_none_or(|word| ["-h", "--help", "help"].iter().any(|asks| word == *asks));
     asks && arguments.next().is_none()
 }
 
-/// The command with this help.
+/// Replaces the help of the command by the help with groups.
 pub fn grouped(mut command: Command) -> Command {
     command.build();
     let heading = *command.get_styles().get_header();
@@ -44,7 +44,7 @@ pub fn grouped(mut command: Command) -> Command {
     command.help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{options}"))
 }
 
-/// The first part of a help text that says what a command does, without its details.
+/// The beginning of a help text, up to the first colon or semicolon: what the command does, without details.
 fn brief(about: &str) -> &str {
     let first = about.split([':', ';']).next().unwrap_or(about);
     match first.len() > WIDTH {

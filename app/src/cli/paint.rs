@@ -1,4 +1,4 @@
-//! Colours, and texts without colours of their own. `anstream` leaves ours out for pipes and under `NO_COLOR`.
+//! Hatchery's colours, and texts without control characters. `anstream` removes the colours in pipes and if `NO_COLOR` is set.
 
 use anstyle::{AnsiColor, Style};
 
@@ -13,7 +13,7 @@ pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// What an agent says must not drive the terminal.
+/// A text of an agent without control characters, which could change the terminal.
 pub fn printable(text: &str) -> String {
     text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
 }

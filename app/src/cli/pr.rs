@@ -75,7 +75,7 @@ fn show(view: &BranchView) -> Result<(), Report> {
     Ok(())
 }
 
-/// Both programs speak to the user themselves.
+/// Pushes the branch with git and creates the pull request with gh. Both programs print their own messages.
 fn create(context: &Context, args: &Args, view: &BranchView, gh: &Path) -> Result<ExitCode, Report> {
     let root = context.project.root();
     let branch = &view.line.branch;

@@ -14,7 +14,7 @@ pub struct Args {}
 
 pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
     let mut lines = asking(projects::lines())?;
-    // A link carries a token: `hatchery open` is the one command that prints it.
+    // The link contains the token of the project. Only `hatchery open` prints it on request.
     lines.iter_mut().for_each(|line| line.link = None);
     let silent = projects::told_silent(lines.iter().filter(|line| line.silent).map(|line| line.root.clone()));
     if context.json {

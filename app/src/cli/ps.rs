@@ -11,9 +11,9 @@ use crate::report::{Context as _, Report};
 use hatchery_core::Timestamp;
 use std::process::ExitCode;
 
-/// How long an agent without a run is listed after it was last active.
+/// How long an agent without a run is listed after its last activity.
 const RECENT_MS: u64 = 24 * 3_600 * 1_000;
-/// How much of an agent's current line is shown.
+/// How many characters of an agent's current line are shown.
 const DOING_CHARS: usize = 60;
 
 /// List the agents: what each one does now, and which ones wait for you
@@ -63,7 +63,7 @@ fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
         lists.push((project.root().display().to_string(), list, ids, hidden));
     }
     if context.json {
-        // Each project has a log of its own, so the whole has no place in any.
+        // Each project has a log of its own, so the list has no single position in a log.
         let of = |(root, list, ..): &(String, AgentList, _, _)| serde_json::json!({ "project": root, "head": list.head, "agents": list.agents });
         let json: Vec<_> = lists.iter().map(of).collect();
         print_json(&serde_json::json!({ "head": null, "projects": json }))?;
@@ -76,7 +76,7 @@ fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
     silent.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Removes what is not worth a line, and counts it.
+/// Removes the agents that are not shown, and returns their number.
 fn keep_shown(agents: &mut Vec<AgentView>, all: bool) -> usize {
     let (now, before) = (clock::now(), agents.len());
     agents.retain(|agent| all || is_shown(agent, now));
@@ -85,8 +85,8 @@ fn keep_shown(agents: &mut Vec<AgentView>, all: bool) -> usize {
     before - agents.len()
 }
 
-/// Whether an agent is worth a line: it lives, and has a run, asks something, or was active lately. What the agents of a quest did is
-/// in `hatchery quest show`.
+/// Whether an agent is shown: it lives, and has a run, asks something, or was active in the last 24 hours. An agent of a quest without a
+/// run and a question is not shown, because `hatchery quest show` shows its step.
 pub(super) fn is_shown(agent: &AgentView, now: Timestamp) -> bool {
     let recent = agent.assignment.is_none() && now.ms_since(agent.last_active) < RECENT_MS;
     agent.state.is_living() && (agent.activity.has_run() || agent.question.is_some() || recent)
@@ -117,7 +117,7 @@ fn show(agents: &[AgentView], ids: &ShortIds, hidden: usize) -> Result<(), Repor
     Ok(())
 }
 
-/// What an agent is doing, in a word. One that asks does nothing before it is answered, whatever its process does.
+/// What an agent is doing, in one word. An agent with an open question is `asking`, whatever its process does.
 pub(super) fn state_word(agent: &AgentView) -> String {
     match agent.activity.has_run() {
         _ if agent.question.is_some() => "asking".to_owned(),
@@ -126,7 +126,7 @@ pub(super) fn state_word(agent: &AgentView) -> String {
     }
 }
 
-/// What an agent does now, or the question that it waits with.
+/// What an agent does now, or the command that answers its open question.
 pub(super) fn now_doing(agent: &AgentView) -> String {
     let doing = agent.doing.as_ref().filter(|_| agent.activity.has_run());
     let doing = doing.map(|doing| format!("{} {}", doing.tool.as_deref().unwrap_or_default(), doing.line));

@@ -297,7 +297,7 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
     let mut document = tell::document(context, id)?;
     if new.run {
         show::introduce(context, &document);
-        // What has happened since it was made is worth seeing, too.
+        // The view also shows what has happened since the quest was created.
         let made = made["events"][0]["id"].as_u64().map_or(document.version, EventId);
         return asking(async {
             let client = Client::reach(&context.project).await?;
@@ -318,7 +318,7 @@ fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The steps in a file.
+/// Reads the steps of a plan from a file.
 fn read_plan(file: &Path) -> Result<Vec<StepPlan>, Report> {
     let wrong = |why: String| {
         Report::new(Code::Usage, format_args!("{}: {why}", file.display()))
@@ -329,7 +329,7 @@ fn read_plan(file: &Path) -> Result<Vec<StepPlan>, Report> {
     step_plan::read_plan(plan).map_err(wrong)
 }
 
-/// Steps that do not fit together are the fault of the file that they come from.
+/// If the daemon refuses a plan from a file, the error names the file.
 fn of_plan(failure: Failure, plan: Option<&Path>) -> Report {
     match (failure, plan) {
         (Failure::Refused { detail, .. }, Some(file)) if detail.code == "bad_plan" => {
@@ -339,7 +339,7 @@ fn of_plan(failure: Failure, plan: Option<&Path>) -> Report {
     }
 }
 
-/// Lets a paused quest go on, if its ward can work. Says whether it goes on.
+/// Resumes a paused quest, unless its ward is tried and is broken, or is red and the user declines. Returns whether the quest was resumed.
 async fn resume(context: &Context, client: &Client, document: &mut QuestDocument) -> Result<bool, Report> {
     if !trial::may_begin(context, client, document).await? {
         return Ok(false);
@@ -354,7 +354,7 @@ fn begin(context: &Context, quest: &str, no_trial: bool) -> Result<ExitCode, Rep
     asking(async {
         let client = Client::visit(&context.project).await?;
         let mut document: QuestDocument = client.get(&quest_path(quest, "")).await?;
-        // What would be said about its steps is not true of a quest that is over.
+        // Slots, ward and place of work do not matter for a quest that is over.
         if matches!(document.state, QuestWord::Open | QuestWord::Paused) {
             show::introduce(context, &document);
         }
@@ -376,7 +376,7 @@ fn begin(context: &Context, quest: &str, no_trial: bool) -> Result<ExitCode, Rep
 
 fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
     let mut list: QuestList = asking(async { Client::visit(&context.project).await?.get("/api/quests").await })?;
-    // Quests that are not shown can be meant, too.
+    // A short id must also be different from the ids of quests that are not shown.
     let ids = ShortIds::of(list.quests.iter().map(|quest| quest.id));
     let is_over = |word| matches!(word, QuestWord::Complete | QuestWord::Abandoned);
     list.quests.retain(|quest| all || !is_over(quest.state));
@@ -385,7 +385,7 @@ fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     if list.quests.is_empty() {
-        say(if all { "there was never a quest: `hatchery quest new`" } else { "no quest is open; --all shows all" });
+        say(if all { "there are no quests yet: `hatchery quest new`" } else { "no quest is open; --all shows all" });
     }
     for quest in &list.quests {
         print_line(&show::line(quest, &ids))?;

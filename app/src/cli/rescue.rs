@@ -41,7 +41,7 @@ enum RescueCommand {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     let found = Repository::find(&context.project, own_environment::entries()).map_err(explain)?;
-    let repository = found.map_err(|why| Report::failed(format_args!("nothing can have been rescued here: {why}")))?;
+    let repository = found.map_err(|why| Report::failed(format_args!("there is no rescued work here: {why}")))?;
     match &args.what {
         RescueCommand::List => list(context, &repository),
         RescueCommand::Restore { name, into } => {
@@ -50,7 +50,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 print_json(&restored)?;
                 return Ok(ExitCode::SUCCESS);
             }
-            say(format_args!("on branch {}; `git merge {0}` takes it into yours", restored.branch));
+            say(format_args!("on branch {}; `git merge {0}` merges it into your branch", restored.branch));
             print_line(&restored.folder.display().to_string())?;
             Ok(ExitCode::SUCCESS)
         }
@@ -58,7 +58,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> {
-    // Works without a daemon, which knows what is about to be kept.
+    // The list is read from git, also without a daemon. Only a running daemon knows which work is being kept right now.
     let running = asking(async {
         match Client::running(&context.project).await? {
             Some(client) => client.get::<RescueList>("/api/rescue").await.map(Some),
@@ -75,7 +75,7 @@ fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> 
     if !clearing.is_empty() {
         say(format_args!("work that is still being kept; look again in a moment: {}", clearing.join(", ")));
     } else if rescued.is_empty() {
-        say("nothing had to be rescued");
+        say("there is no rescued work");
     }
     for rescue in &rescued {
         print_line(&line(rescue))?;
@@ -83,7 +83,8 @@ fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The newest first, because a user most often looks for work that has just gone. git has seconds; within a second, the higher number is newer.
+/// Sorts the newest first, because a user usually looks for recent work. Times in git have a precision of one second; within a second,
+/// the higher number is newer.
 fn newest_first(mut by_name: Vec<Rescued>) -> Vec<Rescued> {
     by_name.sort_by_key(|rescue| rescue.at);
     by_name.reverse();
@@ -99,8 +100,8 @@ fn explain(error: WorktreeError) -> Report {
     match error {
         WorktreeError::Name(_) => Report::new(Code::Usage, error),
         WorktreeError::Project(report) => report,
-        WorktreeError::Taken(folder) => Report::failed(format_args!("{} is there already, and nothing is ever overwritten", folder.display()))
-            .hint("it may be what you look for; `--into FOLDER` brings it back once more, into a folder that is not there yet"),
+        WorktreeError::Taken(folder) => Report::failed(format_args!("the folder {} exists already, and Hatchery overwrites nothing", folder.display()))
+            .hint("look into this folder first; `--into FOLDER` restores the work into a new folder"),
         other => Report::failed(other),
     }
 }

@@ -49,7 +49,7 @@ pub struct Args {
     with: RunFlags,
 }
 
-/// What a shell makes of Ctrl-C.
+/// The exit code that shells use for a command that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
 const EXAMPLES: &str = "\
@@ -108,7 +108,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 ended
             }
             interrupted = tokio::signal::ctrl_c() => {
-                interrupted.context("signals cannot be heard")?;
+                interrupted.context("signals cannot be received")?;
                 say(format_args!("it works on: `hatchery attach {id}` follows it, `hatchery stop {id}` ends it"));
                 Ok(ExitCode::from(INTERRUPTED))
             }
@@ -116,7 +116,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-/// Says what an agent with a branch of its own has changed, and what can be done with it.
+/// If the agent has a branch of its own, prints what it has changed, and the commands for the branch.
 async fn tell_branch(context: &Context, id: &str) {
     let Ok(client) = Client::visit(&context.project).await else { return };
     let Ok(view) = client.get::<BranchView>(&branch_path(id, "")).await else { return };
@@ -124,7 +124,7 @@ async fn tell_branch(context: &Context, id: &str) {
     match view.files {
         0 => say(format_args!("nothing is changed on {branch}")),
         _ => say(format_args!(
-            "{files} changed on {branch}, +{} -{}: `hatchery diff {2}` shows them, `hatchery merge {2}` takes them over",
+            "{files} changed on {branch}, +{} -{}: `hatchery diff {2}` shows them, `hatchery merge {2}` merges them into your branch",
             view.added, view.removed, view.line.slug
         )),
     }

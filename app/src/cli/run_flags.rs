@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 const STALL_SECONDS: RangeInclusive<u64> = MIN_STALL_MS / 1_000..=MAX_STALL_MS / 1_000;
 
-/// Which program plays an agent, and how.
+/// The harness of an agent, and the options of the harness.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct PlayerFlags {
     /// The harness, which connects Hatchery to an agent program: claude, codex, opencode, gemini, qwen, scripted, or one that the
@@ -21,7 +21,7 @@ pub struct PlayerFlags {
     harness: Option<String>,
 
     /// The model to use
-    // An empty one is a variable of the shell that is not set.
+    // An empty model is refused, because it usually comes from an unset variable of the shell.
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     model: Option<String>,
 
@@ -40,7 +40,7 @@ pub struct PlayerFlags {
     permissions: Option<String>,
 }
 
-/// How a run differs from what is usual here.
+/// The options of a run. A missing option has its default from the settings.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RunFlags {
     #[command(flatten)]
@@ -81,7 +81,7 @@ impl PlayerFlags {
                 "install it, and `hatchery doctor` shows whether it is found; `--harness scripted` needs no program",
             ));
         };
-        // A program that the project names is not even asked for its version without the user's word.
+        // A program that the project names is not started, not even for its version, before the user trusts the project.
         trust::check(&context.project, &config.file)?;
         match too_old(name, &found) {
             Some(why) => Err(quests::outdated(name, &why)),
@@ -89,9 +89,10 @@ impl PlayerFlags {
         }
     }
 
-    /// What is not there is better told now than found in the crash of a process. The daemon is on the same machine.
+    /// The options as JSON for the daemon. A missing script is an error here; otherwise the process would crash later. The daemon runs on
+    /// the same machine.
     pub fn as_json(&self) -> Result<serde_json::Value, Report> {
-        // A path is meant from where the command is given, and the daemon is elsewhere.
+        // The path is relative to the current folder of this command, and the daemon has another current folder.
         let absolute = |script: &String| std::path::absolute(script).unwrap_or_else(|_| PathBuf::from(script));
         let script = self.script.as_ref().map(absolute);
         if let Some(script) = script.as_ref().filter(|script| !script.exists()) {
@@ -110,7 +111,7 @@ impl RunFlags {
         self.player.check_before_start(context)
     }
 
-    /// The same for a whole run.
+    /// The options of the run as JSON for the daemon. A missing folder is an error.
     pub fn as_json(&self, context: &Context) -> Result<serde_json::Value, Report> {
         if let Some(folder) = self.folder.as_ref().map(|folder| context.project.root().join(folder))
             && !folder.is_dir()

@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     if list.runs.is_empty() {
-        say(if args.all { "nothing was ever run" } else { "nothing runs; --all shows what did" });
+        say(if args.all { "there are no runs yet" } else { "no run is open; --all lists ended runs, too" });
     }
     for run in &list.runs {
         print_line(&line(run, &ids))?;

@@ -70,7 +70,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
 }
 
-/// `called` is what a person calls the agent.
+/// Sends a message to an agent. `called` is the agent's name in the output.
 fn to_agent(context: &Context, args: &Args, agent: &str, called: &str, text: &str) -> Result<ExitCode, Report> {
     let body = serde_json::json!({ "id": args.id, "text": words_or_stdin(text)?, "with": args.with.as_json(context)? });
     let path = agent_path(agent, "/say");
@@ -78,7 +78,7 @@ fn to_agent(context: &Context, args: &Args, agent: &str, called: &str, text: &st
         return accepted_once(context, &path, body, |accepted| {
             let then = match (accepted.has("run_requested"), accepted.0["warning"].is_string()) {
                 (true, _) => " and starts to work",
-                // The warning says when it reads the message.
+                // The warning says when the agent reads the message.
                 (false, true) => "",
                 (false, false) => " and will read it while it works",
             };
@@ -94,7 +94,7 @@ fn to_agent(context: &Context, args: &Args, agent: &str, called: &str, text: &st
         let events = accepted["events"].as_array().map(Vec::as_slice).unwrap_or_default();
         let message = events.iter().find(|event| event["type"] == "message_added");
         let id = message.and_then(|event| event["id"].as_u64()).unwrap_or_default();
-        // A lead may be asked to pass the message on: then the lead answers.
+        // If the lead passes the message on, the message is in the lead's history, and the lead answers.
         let hearer = message.and_then(|event| event["agent"].as_str()).or_else(|| accepted["id"].as_str());
         let until = Until::Answered(EventId(id));
         attach::talk(context, client, hearer.unwrap_or_default(), id.saturating_sub(1), until).await
@@ -106,7 +106,7 @@ fn to_lead(context: &Context, args: &Args, text: &str) -> Result<ExitCode, Repor
     let body = serde_json::json!({ "id": args.id, "message": words, "with": args.with.as_json(context)? });
     asking(async {
         let client = Client::visit(&context.project).await?;
-        // `hatchery say Lyra` forgot the message: it is not a word for the lead.
+        // A single word that names an agent is refused: in `hatchery say Lyra`, the message is missing.
         if args.seat.is_none() && !text.contains(char::is_whitespace) && text != "-" {
             let meant: Result<AgentView, Report> = client.get(&agent_path(text, "")).await;
             if meant.is_ok() {
@@ -129,12 +129,12 @@ fn to_lead(context: &Context, args: &Args, text: &str) -> Result<ExitCode, Repor
     })
 }
 
-/// The agent in a seat.
+/// Finds the agent in a seat.
 fn occupant(context: &Context, seat: u8) -> Result<String, Report> {
     let list: SeatList = asking(async { Client::visit(&context.project).await?.get("/api/seats").await })?;
     let agent = list.seats.iter().find(|it| it.grid_position == seat).and_then(|it| it.agent);
     agent.map(|agent| agent.to_string()).ok_or_else(|| {
-        Report::new(Code::Failed, format_args!("nobody sits in seat {seat}"))
+        Report::new(Code::Failed, format_args!("no agent is in seat {seat}"))
             .hint("`hatchery seats` shows the seats; `hatchery summon` and `hatchery wake` fill them")
     })
 }

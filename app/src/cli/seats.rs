@@ -51,7 +51,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         ))?;
     }
     print_line(match list.button {
-        Button::Summon => "nobody is in a seat: `hatchery summon` fills the seats",
+        Button::Summon => "no seat has an agent: `hatchery summon` fills the seats",
         Button::Wake => "some seats sleep: `hatchery wake` fills them again",
         Button::Waking => "some seats are being filled; please wait",
         Button::None => "all agents in seats are alive",
@@ -59,12 +59,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The lead, if it was started in this session and has no process any more.
+/// The lead, if the seats have a session and the lead has no process.
 fn missing_lead(list: &SeatList) -> Option<AgentId> {
     list.lead.filter(|_| list.session_id.is_some() && !list.lead_alive)
 }
 
-/// Three rows of three boxes.
+/// The nine seats as three rows of three boxes.
 fn grid(list: &SeatList) -> String {
     let border = |left: &str, middle: &str, right: &str| {
         let line = "─".repeat(WIDTH);
@@ -87,7 +87,7 @@ fn grid(list: &SeatList) -> String {
     text
 }
 
-/// The two lines of a seat.
+/// The two lines in the box of a seat.
 fn cell(list: &SeatList, position: u8) -> [(Style, String); 2] {
     if position == 4 {
         let (style, state) = match (list.lead, list.lead_alive) {
@@ -110,11 +110,11 @@ fn of_state(seat: &SeatView) -> (Style, String) {
         "expired" => BAD,
         _ => DIM,
     };
-    // Both words would not fit into the box.
+    // The box is too narrow for both words.
     (style, if seat.waking { "waking".to_owned() } else { seat.status.clone() })
 }
 
-/// A text of exactly the width of a seat.
+/// Cuts or extends a text to the width of a box.
 fn fitted(words: &str) -> String {
     let chars = words.chars().count();
     match chars > WIDTH {
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(lines[2], "│   alive        │   waking       │   empty        │");
         assert_eq!(lines[5], "│   empty        │   not started  │   empty        │");
         assert!(lines.iter().all(|line| line.chars().count() == 52), "{drawn}");
-        // A lead that cannot be started is not passed over in silence.
+        // If the lead cannot be started, the output says so.
         let lead = AgentId::from_bytes([7; 16]);
         let missing = SeatList { lead: Some(lead), session_id: Some("s".into()), ..list };
         assert_eq!(missing_lead(&missing), Some(lead));

@@ -51,7 +51,7 @@ pub struct Args {
     keep: bool,
 }
 
-/// What happened, and what was found at the end.
+/// What the selftest did, and what its check at the end found.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Counts {
@@ -62,24 +62,24 @@ struct Counts {
     agent_kills: u64,
     strangers: u64,
     server_errors: u64,
-    /// Messages that the daemon said it has recorded.
+    /// Messages that the daemon has acknowledged as recorded.
     acknowledged: u64,
-    /// Messages whose answer was lost: they may be recorded or not.
+    /// Messages without an acknowledgement: they may be recorded or not.
     unknown: u64,
     runs: u64,
     events: u64,
     lost: u64,
     doubled: u64,
-    /// `None` where no small file system can be made, and for a store that the user has named.
+    /// Whether a full disk was reported as such. `None` if no small file system can be created, or if the user has named a store.
     full_disk: Option<bool>,
     problems: Vec<String>,
 }
 
-/// How much of what is wrong is named.
+/// How many lost, doubled or misplaced messages are named.
 const WRONG_SHOWN: usize = 20;
-/// Longest pause between two kills.
+/// The longest pause between two blows.
 const KILL_PAUSE: Duration = Duration::from_millis(900);
-/// How long the short form lasts.
+/// How long a selftest with --short lasts.
 const SHORT: Duration = Duration::from_secs(8);
 /// How long the work may take to end after the last kill.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -106,7 +106,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
                 None
             }),
         };
-        // Agents outlive their daemon, so also after a failure.
+        // Agents outlive their daemon, so they must be stopped after a failure, too.
         if let Some(daemon) = daemon
             && let Err(report) = daemon.clear(store).await
         {
@@ -124,7 +124,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
 }
 
-/// What is done to the small world.
+/// One disturbance of the running system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blow {
     KillDaemon,
@@ -161,7 +161,7 @@ async fn selftest(
         return Err(Report::new(Code::Usage, "the store is not empty").hint("give an empty database with --store"));
     }
     let load = Load::start(project, daemon.addresses()).await?;
-    // However short the test is, each blow falls once.
+    // Even in a short test, each kind of blow happens at least once.
     let mut owed = Blow::EACH.to_vec();
     while started.elapsed() < length || (!owed.is_empty() && started.elapsed() < length + PATIENCE) {
         tokio::time::sleep(chance.pause(KILL_PAUSE)).await;
@@ -189,7 +189,7 @@ async fn selftest(
                 sent
             }
         };
-        // No agent may have been at work at that moment.
+        // A blow that hit no process is tried again, because no agent may have been at work.
         owed.retain(|owed| *owed != blow || hit == 0);
     }
     let sent = load.finish().await;
@@ -224,13 +224,14 @@ async fn wait_for_rest(client: &Client) -> Result<(), Report> {
     }
 }
 
-/// A message in the log.
+/// Where a message is in the log, and how often.
 struct FoundMessage {
     first: EventId,
     times: u64,
 }
 
-/// The messages that stand before one that the same client sent earlier. A client sends the next one when it has an answer.
+/// The messages that are in the log before an earlier message of the same client. A client waits for each answer, so the order must be
+/// the same.
 fn out_of_order<'a>(
     acknowledged: &'a [String],
     found: &BTreeMap<String, FoundMessage>,
@@ -244,7 +245,7 @@ fn out_of_order<'a>(
     })
 }
 
-/// Reads the whole log and holds it against what was acknowledged and what the agents wrote.
+/// Reads the whole log, and compares it with the acknowledged messages and with the spools of the agents.
 async fn check(project: &Project, client: &Client, sent: &world::Sent, counts: &mut Counts) -> Result<(), Report> {
     let mut audit = Audit::default();
     let mut found: BTreeMap<String, FoundMessage> = BTreeMap::new();
@@ -280,11 +281,11 @@ async fn check(project: &Project, client: &Client, sent: &world::Sent, counts: &
     Ok(())
 }
 
-/// What became of the full disk. The disk of a store that the user has named is not filled.
+/// The sentence about the full disk. The disk of a store that the user has named is not filled.
 fn about_disk(full_disk: Option<bool>, has_store: bool) -> &'static str {
     match full_disk {
-        Some(true) => "a full disk was told",
-        Some(false) => "a full disk was not told",
+        Some(true) => "the daemon reported a full disk",
+        Some(false) => "the daemon did not report a full disk",
         None if has_store => "no disk was filled, because only an embedded store has a disk of its own",
         None => "no small file system can be made here, so no disk was filled",
     }

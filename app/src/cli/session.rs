@@ -47,7 +47,7 @@ enum SessionCommand {
         /// started once
         #[arg(long, value_name = "ID", value_parser = caller_id, requires = "lead")]
         id: Option<String>,
-        // How the lead is run.
+        // The harness of the lead, and its options.
         #[command(flatten)]
         player: Box<PlayerFlags>,
     },
@@ -75,14 +75,14 @@ enum Reason {
     Failed,
 }
 
-/// The core's limits in the unit of the flag, so that a refusal speaks of what was typed.
+/// The core's limits in seconds, the unit of the flag, so that an error names the numbers that the user can type.
 const IDLE_SECONDS: RangeInclusive<u64> = MIN_IDLE_MS / 1_000..=MAX_IDLE_MS / 1_000;
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     if let SessionCommand::Start { lead, player, .. } = &args.command {
         match lead {
             true => player.check_before_start(context)?,
-            // Such a session starts no process.
+            // A session without a lead starts no process.
             false if **player != PlayerFlags::default() => {
                 return Err(Report::new(
                     Code::Usage,
@@ -128,7 +128,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-/// The id as all commands print it. The answer has it as a UUID, for other programs.
+/// Converts the id from the answer, which is a UUID for other programs, to the form that all commands print.
 fn readable(uuid: &str) -> Result<String, Report> {
     let id: SessionId = uuid.parse().context("the daemon gave no id of a session")?;
     Ok(id.to_string())

@@ -1,13 +1,14 @@
-//! Ids for people: as much of each as tells it from all others. Every command accepts the beginning of an id.
+//! Short ids for people: the beginning of each id, long enough to distinguish all ids of a list. Every command accepts a short id.
 
 use hatchery_core::id::ID_CHARS;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-/// The fewest characters, so that an id stays unambiguous for a while when more of them come. Two ids share so many once in 2^48.
+/// The shortest length, so that a short id usually stays unambiguous when new ids appear. Two ids have the same first 8 characters with
+/// a probability of 1 in 2^48.
 const FEWEST_CHARS: usize = 8;
 
-/// The ids of a list, and the length at which they are told apart.
+/// The length at which the ids of a list are different.
 #[derive(Debug)]
 pub struct ShortIds {
     chars: usize,
@@ -18,7 +19,7 @@ impl ShortIds {
         let ids: BTreeSet<String> = ids.map(|id| id.to_string()).collect();
         let shared =
             |(one, other): (&String, &String)| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-        // Neighbours in the order of the alphabet share the most.
+        // In alphabetical order, the ids with the longest common beginning are neighbours.
         let longest = ids.iter().zip(ids.iter().skip(1)).map(shared).max().unwrap_or(0);
         Self { chars: (longest + 1).clamp(FEWEST_CHARS, ID_CHARS) }
     }

@@ -151,14 +151,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Changes the document, and says what is wrong with the file.
+/// Changes the document, and says if the file was unreadable or cannot be written.
 pub fn changed(door: &StatusDoor, change: &StatusChange) -> Result<Json, Report> {
     Ok(told(door.change(change)?))
 }
 
 fn told(Done { value, set_aside, in_file }: Done<Json>) -> Json {
     if !in_file {
-        say("the change is in the log, but the daemon cannot write it into .fctry/state.json; look at what is there");
+        say("the change is in the log, but the daemon cannot write it into .fctry/state.json; check the file");
     }
     if let Some(aside) = set_aside {
         say(format_args!("state.json could not be read; it is kept as {}, and a new one was begun", aside.display()));
@@ -204,7 +204,7 @@ fn step(
     match state.words("workflowStep") {
         Some(begun) if is_start && begun == step => print_line(step)?,
         _ if !is_start && is_done => {}
-        // A script must not go on as if the step had begun. What a quest shows is no answer.
+        // The exit code is a failure, so that a script does not continue as if the step had begun.
         _ if choice == Some(MissingStepChoice::Abort) => {
             say("the command is aborted");
             return Ok(ExitCode::from(Code::Failed as u8));
@@ -220,7 +220,7 @@ fn step(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a person at the terminal chooses.
+/// Reads a choice from the terminal. `None` without a terminal.
 fn asked() -> Option<MissingStepChoice> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
@@ -246,7 +246,7 @@ fn event(context: &Context, door: &StatusDoor, kind: &str, fields: Option<&str>)
     let given = object.to_json();
     let event =
         BuildEvent::check(&given, &clock::new_named_id("event"), &clock::written(clock::now())).map_err(refused)?;
-    // An event with a time and without an id may be known already, under another id.
+    // An event with a time and without an id may already be recorded under another id, so it is sent as it was given.
     let told = if object.get("timestamp").is_some() { given } else { event.body().clone() };
     let known = changed(door, &StatusChange::RecordEvent { event: told, id: event.id.clone() })?;
     let id = known.words().unwrap_or_else(|| event.id.clone());
@@ -269,7 +269,7 @@ fn json(text: &str) -> Result<Json, Report> {
     text_or_stdin(text)?.parse().map_err(refusal)
 }
 
-/// What is wrong with a path or a value.
+/// The error for a wrong path or value.
 fn refusal(error: EditError) -> Report {
     Report::new(Code::Usage, &error).hint(error.hint())
 }

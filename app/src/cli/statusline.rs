@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What a terminal program says about its session is a few kilobytes.
+/// The most that is read from standard input. The JSON of Claude Code has a few kilobytes.
 const MAX_SESSION_BYTES: u64 = 1024 * 1024;
 
 /// Print a status line about the project, for the prompt of Claude Code
@@ -16,12 +16,12 @@ const MAX_SESSION_BYTES: u64 = 1024 * 1024;
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
-/// Also the way around the command line's parser, which would take longer than the rest.
+/// Prints the status line. `cli::main` calls this without the parser of the command line, because the parser is slower than the rest.
 pub fn run() -> ExitCode {
     let mut text = Vec::new();
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        // What could be read counts.
+        // If reading fails, the part that was read is used.
         stdin.lock().take(MAX_SESSION_BYTES).read_to_end(&mut text).unwrap_or_default();
     }
     let session = StatusLineInput::read(&String::from_utf8_lossy(&text));

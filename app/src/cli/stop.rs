@@ -32,9 +32,9 @@ pub struct Args {
     wait: u64,
 }
 
-/// Stops that are asked for at once: they are recorded together.
+/// How many stops are requested at the same time. The engine can then record them in one batch.
 const AT_ONCE: usize = 32;
-/// Between two looks at runs that are ending.
+/// The pause between two requests for the open runs.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -62,29 +62,29 @@ fn stop_all(context: &Context, patience: Duration) -> Result<ExitCode, Report> {
         .collect();
     let quests = events().filter(|event| event["type"] == "quest_paused").count() as u64;
     if agents.is_empty() && quests == 0 {
-        say("nothing runs");
+        say("no run is open");
     }
     for agent in &agents {
         print_line(agent)?;
     }
     if !agents.is_empty() {
-        say(format_args!("{} stopped; `hatchery say AGENT …` lets one go on", counted(agents.len() as u64, "agent")));
+        say(format_args!("{} stopped; `hatchery say AGENT …` starts one again", counted(agents.len() as u64, "agent")));
     }
     if quests > 0 {
-        say(format_args!("{} paused; `hatchery quest resume QUEST` lets one go on", counted(quests, "quest")));
+        say(format_args!("{} paused; `hatchery quest resume QUEST` resumes one", counted(quests, "quest")));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Pauses all quests and ends all runs. Gives the answers to the requests.
+/// Pauses all quests and ends all runs. Returns the answers to the requests.
 pub(super) async fn all(client: &Client, patience: Duration) -> Result<Vec<Value>, Report> {
     let deadline = Instant::now() + patience;
     let mut stopped = pause_quests(client).await?;
     loop {
-        // An agent that is being stopped has no more children, so each round finds fewer.
+        // An agent that is being stopped gets no new children, so each round finds fewer runs.
         let RunList { runs, .. } = client.get("/api/runs").await?;
         let mut open: Vec<&RunView> = runs.iter().filter(|run| run.phase != RunPhase::Ended).collect();
-        // First those that would take the place of another one that is stopped.
+        // Waiting runs are stopped first. Otherwise a waiting run would start in the place of a stopped one.
         open.sort_by_key(|run| run.phase != RunPhase::Waiting);
         if open.is_empty() {
             return Ok(stopped);
@@ -103,7 +103,7 @@ pub(super) async fn all(client: &Client, patience: Duration) -> Result<Vec<Value
     }
 }
 
-/// Pauses what would start other agents in the place of those that are stopped.
+/// Pauses all quests, because a running quest would start new agents in place of the stopped ones.
 async fn pause_quests(client: &Client) -> Result<Vec<Value>, Report> {
     let list: Value = client.get("/api/quests").await?;
     let quests = list["quests"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -111,7 +111,7 @@ async fn pause_quests(client: &Client) -> Result<Vec<Value>, Report> {
     for quest in quests.iter().filter_map(|quest| quest["id"].as_str()) {
         match client.ask(&quest_path(quest, "/pause"), &json!({})).await {
             Ok(accepted) => paused.push(accepted),
-            // It is over, or paused already.
+            // The quest is over or already paused.
             Err(Failure::Refused { code: Code::Failed, .. }) => {}
             Err(failure) => return Err(failure.into()),
         }
@@ -119,7 +119,7 @@ async fn pause_quests(client: &Client) -> Result<Vec<Value>, Report> {
     Ok(paused)
 }
 
-/// None when it has ended by itself meanwhile, or is being stopped by another command.
+/// Stops the run of an agent. `None` if the run has already ended, or if another command is stopping it.
 async fn stop(client: &Client, agent: AgentId) -> Result<Option<Value>, Report> {
     match client.ask(&agent_path(&agent.to_string(), "/stop"), &json!({})).await {
         Ok(accepted) => Ok(Some(accepted)),

@@ -23,7 +23,7 @@ pub struct Args {
     request: FillRequest,
 }
 
-/// What `summon` and `wake` have in common.
+/// The options that `summon` and `wake` have in common.
 #[derive(Debug, clap::Args)]
 pub struct FillRequest {
     /// An id that you choose for this request: if you repeat the command with the same id and seats, the seats are filled once
@@ -42,7 +42,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     fill(context, Client::reach(&context.project), "/api/agents/summon", &args.seats, &args.request, "summoned")
 }
 
-/// Asks for seats to be filled.
+/// Asks the daemon to fill seats.
 pub(super) fn fill(
     context: &Context,
     client: impl Future<Output = Result<Client, Report>>,

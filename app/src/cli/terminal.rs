@@ -1,11 +1,11 @@
-//! What reaches a terminal. Agents, mails and repositories bring texts with control characters, which could move the cursor, change
-//! the title or answer in the user's place. All output of the command line passes here, so no command can forget it.
+//! Makes output safe for a terminal. Texts of agents, mails and repositories can contain control characters, which could move the cursor,
+//! change the title or type an answer for the user. All output of the command line passes through here, so no command can forget it.
 
 use super::paint::{BAD, DIM, GOOD, STRONG, WARN};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// The escape sequences of our own colours. Colours are all that a text can imitate with them.
+/// The escape sequences of Hatchery's colours. A foreign text may contain them, too: they can only change its colour.
 static OURS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let styles = [BAD, GOOD, WARN, DIM, STRONG];
     let parts = styles.iter().flat_map(|style| [style.render().to_string(), style.render_reset().to_string()]);
@@ -17,7 +17,7 @@ static OURS: LazyLock<Vec<String>> = LazyLock::new(|| {
     ours
 });
 
-/// A text for people: control characters become a visible mark, except line ends, tabs and our own colours.
+/// A text for people: control characters become a visible mark, except line ends, tabs and Hatchery's colours.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
@@ -37,8 +37,8 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// JSON for programs, which a person may read, too. JSON escapes the lower control characters itself; the others are escaped
-/// here, which changes nothing for its reader.
+/// JSON for programs, which a person may read, too. JSON escapes the control characters below U+0020 itself. The others are escaped here;
+/// a JSON parser reads the same text.
 pub fn shown_json(text: &str) -> Cow<'_, str> {
     let is_bare = |char: char| ('\u{7f}'..='\u{9f}').contains(&char) || reorders(char);
     if !text.contains(is_bare) {

@@ -43,7 +43,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The same agents as in `ps`, and those above them, so that the tree has no gaps. Counts those that are left out.
+/// Keeps the agents that `ps` shows, and their ancestors, so that the tree has no gaps. Returns the number of removed agents.
 fn keep_shown_with_ancestors(agents: &mut Vec<AgentView>, all: bool) -> usize {
     let (before, now) = (agents.len(), clock::now());
     let shown: Vec<AgentId> = agents.iter().filter(|agent| all || is_shown(agent, now)).map(|agent| agent.id).collect();
@@ -59,7 +59,7 @@ fn keep_shown_with_ancestors(agents: &mut Vec<AgentView>, all: bool) -> usize {
     before - agents.len()
 }
 
-/// One line an agent. Not by recursion: a tree may be deeper than the stack.
+/// The tree with one line per agent. Not recursive, because a deep tree would overflow the stack.
 fn drawn(agents: &[AgentView], ids: &ShortIds) -> Vec<String> {
     let known: BTreeMap<AgentId, &AgentView> = agents.iter().map(|agent| (agent.id, agent)).collect();
     let mut children: BTreeMap<Option<AgentId>, Vec<&AgentView>> = BTreeMap::new();

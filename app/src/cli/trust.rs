@@ -30,7 +30,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         )
         .hint("`hatchery down` stops it, and agents work on; then `hatchery trust`"));
     }
-    // Read once: the user agrees to what is shown, and to nothing that is written meanwhile.
+    // The files are read once, so that the user agrees exactly to the shown content, even if a file changes meanwhile.
     let all = trust::brought(project, &SettingsFile::read(project)?)?;
     let mut brought = trust::unknown(project, &all);
     if let Some(store) = brought.get_mut("store") {
@@ -54,7 +54,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         return Err(Report::failed("nothing was allowed").hint("`hatchery trust --yes` agrees without being asked"));
     }
     if foreign.is_some() {
-        // On a shared store a copy must not take the original's processes for its own. In an embedded one there is no original.
+        // On a shared store, a copy of a project must not treat the processes of the original as its own. With SQLite, the copy has its own
+        // log.
         let shared = matches!(Config::resolve(project, &Flags::default())?.store, StoreUrl::Postgres(_));
         project.adopt_data(shared)?;
     }
@@ -64,7 +65,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A store as it is shown. What is remembered has the password, so another one is asked about.
+/// A store without its password, for display. The remembered setting contains the password, so a changed password is asked about again.
 fn without_password(store: &str) -> String {
     let url: Result<StoreUrl, _> = serde_json::from_str::<String>(store).unwrap_or_default().parse();
     url.map_or_else(|error| error.to_string(), |url| url.to_string())

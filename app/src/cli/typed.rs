@@ -1,4 +1,4 @@
-//! What a person types into a view that follows agents: an answer to the open question, or a message.
+//! The lines that a user types while a command follows agents: an answer to the open question, or a message.
 
 use super::paint::{BAD, DIM, paint, printable};
 use super::{Context, say};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::io::{BufRead as _, IsTerminal as _};
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// Lines that were typed and not taken yet.
+/// How many typed lines can wait to be sent.
 const MAX_WAITING: usize = 16;
 
-/// Who is followed, and so spoken to.
+/// The recipient of the typed lines: the agent or quest that the command follows.
 #[derive(Clone, Copy, Debug)]
 pub enum Addressee {
     Agent(AgentId),
@@ -31,14 +31,14 @@ impl Addressee {
     }
 }
 
-/// The lines that are typed, one after the other. Without a terminal there are none, unless they are `wanted`: the lines may be for the
-/// program that started this one.
+/// The typed lines, in order. Without a terminal, standard input is read only if the caller asks for it (`wanted`), because the input may
+/// be meant for the program that started this one.
 pub fn lines(context: &Context, wanted: bool) -> Option<Receiver<String>> {
     if !wanted && (context.json || !std::io::stdin().is_terminal()) {
         return None;
     }
     let (typed, lines) = channel(MAX_WAITING);
-    // A thread, because reading from a terminal cannot be interrupted. It ends with the process.
+    // Reading from a terminal cannot be interrupted, so a thread does it. The thread ends with the process.
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             let Ok(line) = line else { return };
@@ -56,7 +56,7 @@ pub fn offered(id: EventId, text: &str, typing: bool) -> String {
     format!("{}\n  {here}`hatchery ask answer {id} …`", printable(text))
 }
 
-/// Shows the questions that are open before the view begins: the next line that is typed answers them.
+/// Prints the questions that are already open. The next typed line answers the oldest one.
 pub async fn show_open(client: &Client, to: Addressee) -> Result<(), Report> {
     let list: QuestionList = client.get("/api/questions").await?;
     for question in list.questions.iter().filter(|question| to.is_asked_by(question)) {
@@ -65,7 +65,7 @@ pub async fn show_open(client: &Client, to: Addressee) -> Result<(), Report> {
     Ok(())
 }
 
-/// Sends each line to those who are followed. Never ends, so that a view goes on when the input has ended.
+/// Sends each line to the agent or quest. Never returns, so that the view continues after the end of the input.
 pub async fn send_all(context: &Context, lines: Option<Receiver<String>>, to: Addressee) -> Result<(), Report> {
     let Some(mut lines) = lines else { return std::future::pending().await };
     while let Some(line) = lines.recv().await {
@@ -78,14 +78,14 @@ pub async fn send_all(context: &Context, lines: Option<Receiver<String>>, to: Ad
         };
         match sent {
             Ok(words) => say(paint(DIM, words)),
-            // What was typed is on the screen, and can be typed again.
+            // The line is still on the screen, and the user can type it again.
             Err(report) => say(format_args!("{}: {report}", paint(BAD, "not sent"))),
         }
     }
     std::future::pending().await
 }
 
-/// An answer if something is asked, otherwise a message. Says what was done.
+/// Sends a line as the answer to the oldest open question; without a question, as a message. Returns a sentence about the result.
 async fn send(client: &Client, to: Addressee, words: &str) -> Result<String, Report> {
     let list: QuestionList = client.get("/api/questions").await?;
     if let Some(question) = list.questions.iter().find(|question| to.is_asked_by(question)) {
@@ -101,7 +101,7 @@ async fn send(client: &Client, to: Addressee, words: &str) -> Result<String, Rep
         }
     };
     let _: Value = client.post(&agent_path(&agent.to_string(), "/say"), &json!({ "text": words })).await?;
-    // The name is only for the eye: without it the id will do.
+    // The name is only for display. If it cannot be read, the id is shown.
     let view = client.get::<AgentView>(&agent_path(&agent.to_string(), "")).await;
     let name = view.ok().and_then(|view| view.name).unwrap_or_else(|| agent.to_string());
     Ok(format!("{} has your message", printable(&name)))

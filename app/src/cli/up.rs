@@ -52,7 +52,7 @@ pub struct Args {
     force: bool,
 }
 
-/// How long the daemon that is replaced may take to end.
+/// How long the replaced daemon may take to end.
 const REPLACE_LIMIT: Duration = Duration::from_secs(30);
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
@@ -65,14 +65,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     };
     let config = Config::resolve(&context.project, &flags)?;
     if args.replace {
-        // What would keep the new daemon from starting is told while the old one runs.
+        // These checks could prevent the new daemon from starting, so they are made before the old daemon is ended.
         context.project.prepare()?;
         trust::check(&context.project, &config.file)?;
         let by_force = "hatchery up --replace --force";
         end_daemon(&context.project, ending::EndRequest { wait: REPLACE_LIMIT, force: args.force, by_force })?;
     }
     super::start_logging(&config.log, log_writer(context)?)?;
-    // Declared before the runtime, so that the lock is released after everything of the daemon is gone, also if the daemon panics.
+    // Declared before the runtime, so that the lock is released after all tasks of the daemon have ended, also if the daemon panics.
     let held = OnceLock::new();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)))
@@ -90,8 +90,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         let mut preparing = pin!(Daemon::prepare(context.project.clone(), lock, flags, config, args.accept_loss));
         let daemon = tokio::select! {
             daemon = &mut preparing => daemon?,
-            // A long log, or a store that is away, can be broken off. The lock ends with the process and not before it:
-            // the half-started engine must not meet its successor.
+            // The user can interrupt the start, for example if the store cannot be reached. The process exits at once and keeps the lock until
+            // then, so that the half-started engine and the next daemon never run at the same time.
             () = farewell.asked() => std::process::exit(0),
         };
         let link = daemon.link(auth);
@@ -118,10 +118,10 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How long tasks may take that still run when the daemon has ended.
+/// How long tasks may still run after the daemon has ended.
 const LAST_TASKS: Duration = Duration::from_secs(1);
 
-/// A runtime that ends soon, however the daemon has ended. Otherwise a task that waits for something keeps the process for ever.
+/// A runtime whose drop takes at most `LAST_TASKS`. Otherwise a task that waits would keep the process alive for ever.
 struct BoundedRuntime(Option<Runtime>);
 
 impl Drop for BoundedRuntime {
@@ -132,7 +132,7 @@ impl Drop for BoundedRuntime {
     }
 }
 
-/// Where the daemon's words go: to its file, which must not grow for ever, or to wherever the user has put standard error.
+/// Where the daemon's log lines go: to its log file, whose size is limited, or to the standard error that the user has chosen.
 fn log_writer(context: &Context) -> Result<BoxMakeWriter, Report> {
     let path = context.project.daemon_log();
     let log = DaemonLog::over_stderr(&path).context(format_args!("{} cannot be looked at", path.display()))?;

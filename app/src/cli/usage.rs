@@ -25,7 +25,7 @@ pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     let ids = ShortIds::of(view.agents.iter().map(|agent| agent.agent));
-    // A day is as wide as a date.
+    // The column is at least as wide as a date.
     let width = ids.width().max("2026-01-01".len());
     for agent in view.agents.iter().filter(|agent| agent.spent != Usage::default()) {
         let name = agent.name.as_deref().unwrap_or("-");

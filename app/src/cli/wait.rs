@@ -61,14 +61,15 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 struct AwaitedAgent {
     id: AgentId,
     name: Option<String>,
-    /// How its run ended; none if it had no run while we waited.
+    /// Why the agent's run ended. `None` if the agent had no run.
     end: Option<Cause>,
 }
 
-/// How the last run of each agent ended, in the order in which they were named, and the last event that this takes into account.
+/// Waits for the runs of the agents. Returns the last event that was read, and the agents in the order of the command line.
 async fn wait(context: &Context, args: &Args) -> Result<(u64, Vec<AwaitedAgent>), Report> {
     let client = Client::visit(&context.project).await?;
-    // The place in the log comes first: what ends after it is seen in the stream, what ended before is seen in the agents.
+    // The position in the log is read before the agents: a run that ends after this position is seen in the stream, and a run that ended
+    // before it is seen in the agent.
     let mut head = client.get::<serde_json::Value>("/api/status").await?["head"].as_u64().unwrap_or_default();
     let mut all: Vec<AwaitedAgent> = Vec::new();
     let mut open = BTreeSet::new();
@@ -105,7 +106,7 @@ async fn wait(context: &Context, args: &Args) -> Result<(u64, Vec<AwaitedAgent>)
     Ok((head, all))
 }
 
-/// An agent that asks does not end before it is answered. The user who waits for it should know.
+/// Tells the waiting user that an agent has an open question, because its run does not end before the answer.
 fn tell_question(context: &Context, name: Option<&str>, agent: AgentId, question: u64) {
     if !context.json {
         let who = name.map_or_else(|| agent.to_string(), printable);

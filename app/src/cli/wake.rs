@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
-    // A project that does not exist has no seats that sleep.
+    // `visit` creates no project: a project that does not exist has no sleeping seats.
     let client = Client::visit(&context.project);
     super::summon::fill(context, client, "/api/agents/wake", &args.seats, &args.request, "woken")
 }

@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
         return Ok(ExitCode::SUCCESS);
     }
     let name = view.name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
-    // As `ps` calls it.
+    // The same word as in `hatchery ps`.
     let asks = questions.iter().any(|question| question.agent == view.agent);
     let state = if asks { "asking" } else { view.state.word() };
     print_line(&format!("{}{name} is {}", view.agent, paint(STRONG, state)))?;

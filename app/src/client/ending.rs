@@ -1,4 +1,5 @@
-//! How commands end the daemon. The holder of the project's lock is signalled, and never a process that only a file names.
+//! How commands end the daemon. They send a signal only to the process that holds the project's lock, never to a process that only a file
+//! names.
 
 use super::{HUNG_AFTER, notices};
 use crate::project::Project;
@@ -9,13 +10,13 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// How long a killed process may take to be gone. The kernel first finishes what the process was waiting for, such as a slow disk.
+/// How long a killed process may take to end. The kernel first finishes what the process was waiting for, such as a slow disk.
 const KILLED_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a daemon is to be ended.
 #[derive(Clone, Copy, Debug)]
 pub struct EndRequest {
-    /// How long the daemon may take.
+    /// How long the daemon may take to end.
     pub wait: Duration,
     /// Whether a daemon that does not end by itself is killed. The log is whole at every moment, so nothing is lost.
     pub force: bool,
@@ -30,7 +31,7 @@ pub enum DaemonEnd {
     ByForce,
 }
 
-/// Ends the daemon, and waits until its process is gone.
+/// Ends the daemon, and waits until its process has ended.
 pub fn end_daemon(project: &Project, how: EndRequest) -> Result<DaemonEnd, Report> {
     // A daemon whose folder was deleted holds only the lock of the root.
     let runs = || project.is_served() || project.daemon_pid().is_some();
@@ -40,7 +41,7 @@ pub fn end_daemon(project: &Project, how: EndRequest) -> Result<DaemonEnd, Repor
     let begun = Instant::now();
     let mut told: Option<DaemonProcess> = None;
     let mut killed: Option<Instant> = None;
-    // The lock is freed a little before the process has ended.
+    // The lock is released shortly before the process ends.
     while runs() || told.as_ref().is_some_and(DaemonProcess::is_alive) {
         let daemon = project.daemon_pid().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         if let Some(pid) = daemon.filter(|pid| told.as_ref().is_none_or(|told| told.pid != *pid)) {
@@ -66,7 +67,7 @@ pub fn end_daemon(project: &Project, how: EndRequest) -> Result<DaemonEnd, Repor
     Ok(if killed.is_some() { DaemonEnd::ByForce } else { DaemonEnd::InOrder })
 }
 
-/// Whether the daemon has heard that it is to end: it takes back at once where it listens.
+/// Whether the daemon has received the signal: it removes its address from the lock's file immediately.
 fn is_ending(project: &Project) -> bool {
     project.lock_note().is_some_and(|note| note.daemon.is_none())
 }
@@ -83,7 +84,7 @@ fn unending(project: &Project, process: Option<&DaemonProcess>, how: EndRequest)
                 format!("`{by_force}` ends it; nothing is lost, and agents work on. Its log is {}", log.display());
             Report::new(Code::Unreachable, message).hint(hint)
         }
-        // In a container one sees the lock, and perhaps not who holds it.
+        // In a container, the lock may be visible while the process that holds it is not.
         None => Report::new(
             Code::Unreachable,
             "something holds the project's lock, but no Hatchery daemon can be seen here, so nothing was ended",
@@ -92,15 +93,15 @@ fn unending(project: &Project, process: Option<&DaemonProcess>, how: EndRequest)
     }
 }
 
-/// The process of a daemon. The handle stays with this very process, even if its id is used again.
+/// The process of a daemon. The handle refers to this process, even if its id is used again.
 struct DaemonProcess {
     pid: Pid,
     handle: Option<OwnedFd>,
 }
 
 impl DaemonProcess {
-    /// The process, if it holds the project's lock. The lock is looked at once more when there is a handle: before that, the number could
-    /// have gone to another process.
+    /// The process, if it holds the project's lock. The lock is checked again after the handle was opened, because before that, another
+    /// process could have got the process id.
     fn holding(project: &Project, pid: Pid) -> Option<Self> {
         let process = Self { pid, handle: handle_of(pid) };
         (project.daemon_pid() == Some(process.number())).then_some(process)
@@ -112,7 +113,7 @@ impl DaemonProcess {
 
     fn signal(&self, signal: Signal) -> Result<(), Report> {
         match self.send(signal) {
-            // It has ended meanwhile.
+            // The process has ended meanwhile.
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
             Err(error) => {
                 Err(Report::failed(format_args!("the daemon (process {}) cannot be ended: {error}", self.number())))

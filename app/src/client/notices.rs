@@ -1,5 +1,5 @@
-//! What a user should know about the daemon that a command meets: it does not answer, it is of another version, or it has read other
-//! settings. Each is told once. Only programs that speak to a person tell it.
+//! Notices to the user about the daemon: it does not answer, it has another version, or it has read other settings. Each notice is shown
+//! once, and only by commands whose standard error a person reads.
 
 use super::{Client, Failure};
 use crate::config::SettingsFile;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// What a daemon says of itself at once. A daemon of another version may say less.
+/// A daemon's answer about itself. A daemon of another version may leave fields out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct HealthAnswer {
@@ -21,12 +21,12 @@ pub(super) struct HealthAnswer {
 
 static TELL: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Says how notices reach the user. Without this they are not told.
+/// Sets the function that shows notices to the user. Without it, notices are not shown.
 pub fn tell_by(tell: fn(&str)) {
     TELL.get_or_init(|| tell);
 }
 
-/// What is different between this program and a daemon that answers.
+/// Shows notices about differences between this program and a daemon that answers.
 pub(super) async fn about(project: &Project, daemon: &DaemonFile, client: &Client, health: &HealthAnswer) {
     if daemon.version != version() {
         once(&format!(
@@ -57,7 +57,7 @@ pub(super) async fn about(project: &Project, daemon: &DaemonFile, client: &Clien
             "hatchery.toml has changed, and the daemon goes on with what it has read before, because {} ({})",
             detail.message, detail.hint
         )),
-        // It has answered a moment ago. What the user has asked for will tell what is wrong.
+        // The daemon has answered a moment ago. If something is wrong, the user's own request will show it.
         Err(Failure::Away(_) | Failure::Unasked(_) | Failure::Broken(_)) => {}
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn hung(daemon: &DaemonFile, patience: Duration) {
     ));
 }
 
-/// For a request that takes long: the daemon answers whether it is alive, and may hang all the same, for example at its disk.
+/// Shows a notice about a request that takes long. A daemon can answer that it is alive and still hang, for example because of its disk.
 pub(super) fn late(authority: &str, patience: Duration) {
     once(&format!(
         "the daemon at {authority} has not answered this request for {} seconds; still waiting. If it hangs: `hatchery down --force` ends it; \
@@ -85,7 +85,7 @@ pub(super) fn late(authority: &str, patience: Duration) {
     ));
 }
 
-/// For a daemon that was told to end.
+/// Shows a notice about a daemon that was asked to end and has not ended.
 pub(super) fn does_not_end(pid: u32, patience: Duration, by_force: &str) {
     once(&format!(
         "the daemon (process {pid}) has not answered for {} seconds; still waiting. If it hangs: `{by_force}` ends it; nothing is lost, and agents \

@@ -1,5 +1,5 @@
-//! Requests that carry an id and are repeated when the connection breaks. The daemon carries out the first of them, and answers the
-//! others as the first time, so that a repeat does no harm.
+//! Requests with an id that are repeated if the connection breaks. The daemon carries out such a request once, and gives every repetition
+//! the same answer.
 
 use super::{Client, Failure};
 use crate::clock;
@@ -7,11 +7,11 @@ use crate::project::Project;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// How often a request is repeated. Each repeat looks for the daemon again, which may take a minute, so that more would only make
-/// the user wait.
+/// How often a request is repeated. Each repetition looks for the daemon again, which may take a minute, so more repetitions would only
+/// make the user wait.
 const REPEATS: u32 = 2;
 
-/// Asks the project's daemon. A body without an `id` gets one.
+/// Sends a request to the project's daemon. A body without an `id` gets one.
 pub async fn ask_once<T: DeserializeOwned>(project: &Project, path: &str, mut body: Value) -> Result<T, Failure> {
     if body["id"].is_null() {
         body["id"] = json!(clock::new_request_id());
@@ -25,7 +25,7 @@ pub async fn ask_once<T: DeserializeOwned>(project: &Project, path: &str, mut bo
     }
 }
 
-/// Whether a repeat can help: it is not known whether the request was carried out.
+/// Whether the request should be repeated: the daemon did not answer, or does not know whether the request was carried out.
 pub fn may_have_been_lost(failure: &Failure) -> bool {
     match failure {
         Failure::Away(_) | Failure::Unasked(_) => true,

@@ -1,38 +1,39 @@
-//! How the commands name an agent in a path: whatever a person types becomes one safe part of it.
+//! API paths with the names that a user types. Each name is escaped, so that it is exactly one segment of the path.
 
 use std::fmt::Write as _;
 
-/// The path of something about an agent.
+/// The API path of an agent, followed by `rest`.
 pub fn agent_path(agent: &str, rest: &str) -> String {
     format!("/api/agents/{}{rest}", named(agent))
 }
 
-/// The path of something about a mailbox.
+/// The API path of a mailbox, followed by `rest`.
 pub fn mail_path(address: &str, rest: &str) -> String {
     format!("/api/mail/{}{rest}", named(address))
 }
 
-/// The path of something about a quest.
+/// The API path of a quest, followed by `rest`.
 pub fn quest_path(quest: &str, rest: &str) -> String {
     format!("/api/quests/{}{rest}", named(quest))
 }
 
-/// The path of something about a session.
+/// The API path of a session, followed by `rest`.
 pub fn session_path(session: &str, rest: &str) -> String {
     format!("/api/sessions/{}{rest}", named(session))
 }
 
-/// The path of something about the branch of a quest or an agent.
+/// The API path of the branch of a quest or an agent, followed by `rest`.
 pub fn branch_path(branch: &str, rest: &str) -> String {
     format!("/api/branches/{}{rest}", named(branch))
 }
 
-/// The path of something about a step of a quest.
+/// The API path of a step of a quest, followed by `rest`.
 pub fn step_path(quest: &str, step: &str, rest: &str) -> String {
     format!("/api/quests/{}/steps/{}{rest}", named(quest), named(step))
 }
 
-/// A name as one part of a path. An empty one would be another path, and a very long one no request at all. No agent has such a name.
+/// A name as one segment of a path. An empty name would lead to another path, so it becomes a blank. A very long name would make the request
+/// invalid, so it is cut. No agent has such a name.
 fn named(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     match text {
@@ -41,7 +42,7 @@ fn named(text: &str) -> String {
     }
 }
 
-/// A text as one part of a path or a query.
+/// A text, escaped for a path or a query.
 pub fn escaped(text: &str) -> String {
     text.bytes().fold(String::new(), |mut out, byte| {
         match byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {

@@ -1,4 +1,4 @@
-//! Waiting for mail for longer than one request may last. A daemon that is killed meanwhile ends the request, not the wait.
+//! Waits for mail for longer than one request may last. If the daemon is killed meanwhile, only the request ends, and the wait continues.
 
 use super::paths::mail_path;
 use super::{Client, Failure};
@@ -7,10 +7,10 @@ use crate::mail_reader::{Awaited, AwaitedState};
 use crate::project::Project;
 use std::time::{Duration, Instant};
 
-/// What is asked for in one request: below what the daemon allows.
+/// The wait of one request. It is shorter than the daemon allows.
 const SLICE: Duration = Duration::from_secs(20);
 
-/// Waits for the next mail, or for each of the named agents. One that has answered is not asked for again.
+/// Waits for the next mail or, if agents are named, until each of them has sent a mail or has ended.
 pub async fn wait(project: &Project, of: &str, named: &[String], timeout: Duration) -> Result<Waited, Failure> {
     let started = Instant::now();
     let waits = |one: &Awaited| one.state == AwaitedState::Waiting;

@@ -1,14 +1,13 @@
-//! Deciding ahead, for a store behind a network: while the server appends one batch, the engine decides the next one, so that the
-//! server never waits for the engine.
+//! Decides ahead, for a store behind a network: while the server appends one batch, the engine decides the next one. So the server never
+//! waits for the engine.
 //!
 //! ```text
 //! server   ── append 1 ──────┐┌── append 2 ──────┐┌── append 3 …
 //! engine   decide 2 ─────────┘└ answer 1, decide 3┘└ answer 2, decide 4 …
 //! ```
 //!
-//! The next batch is decided in the world that the batch under way leads to. It is sent only when that batch is durable with the ids
-//! that were expected, so nothing of it has to be undone: if the batch under way fails, the next decision is dropped and its commands
-//! are decided again.
+//! The next batch is decided in the world after the current batch. It is sent only when the current batch is durable with the expected ids,
+//! so it never has to be undone: if the current batch fails, the next decision is dropped and its commands are decided again.
 
 use super::committer::{CommitSize, Committer};
 use super::decision::{CommandOutcome, Decision, NotDone};
@@ -21,14 +20,14 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tokio::task::JoinHandle;
 
-/// After so many batches the engine looks at everything else: deadlines, other writers, checkpoints, the stop.
+/// After this number of batches the engine looks at everything else: deadlines, other writers, checkpoints, the stop.
 const TURNS: usize = 32;
 
-/// Commands that were decided together, and what came of it.
+/// Commands that were decided together, with the decision.
 struct Decided {
     jobs: Vec<Job>,
     decision: Decision,
-    /// The last event of the world in which they were decided.
+    /// The last event of the world in which the commands were decided.
     seen: EventId,
 }
 
@@ -44,7 +43,7 @@ struct SentBatch {
 }
 
 impl SentBatch {
-    /// Whether the next batch can be decided before this one is answered. Which commands wait for mail is known only after the answer.
+    /// Whether the next batch can be decided before the answer. Only the answer shows which commands wait for mail.
     fn can_be_followed(&self) -> bool {
         let waits = |job: &Job, outcome: &CommandOutcome| {
             job.until.is_some() && matches!(outcome, Err(NotDone::Refused(Refusal::NoMail(_))))
@@ -55,7 +54,7 @@ impl SentBatch {
 }
 
 impl EngineThread {
-    /// Commits the jobs, and those that come meanwhile, for up to [`TURNS`] batches.
+    /// Commits the jobs, and jobs that arrive in the meantime, for up to [`TURNS`] batches.
     pub(super) fn commit_ahead(&mut self, mut waiting: Vec<Job>) -> Result<(), EngineError> {
         let mut under_way: Option<SentBatch> = None;
         for _ in 0..TURNS {
@@ -73,7 +72,7 @@ impl EngineThread {
                     sent
                 }
                 answer => {
-                    // In front, because they asked first.
+                    // At the front, because these commands came first.
                     waiting.splice(0..0, next.into_iter().flat_map(|decided| decided.jobs));
                     self.settle(batch, answer)?;
                     break;
@@ -90,7 +89,7 @@ impl EngineThread {
         }
     }
 
-    /// Waits for the answer to a batch. Takes commands in meanwhile, and decides the next batch.
+    /// Waits for the answer to a batch. In the meantime it accepts commands, and decides the next batch.
     fn wait_for(
         &mut self,
         batch: &mut SentBatch,
@@ -101,7 +100,7 @@ impl EngineThread {
         let mut next = None;
         let mut is_open = true;
         let answer = loop {
-            // As many as are under way: a larger batch would be decided too late, a smaller one would be followed by a larger one.
+            // As many as are on their way: a larger batch would be decided too late, a smaller one would be followed by a larger one.
             if can_be_followed && next.is_none() && waiting.len() >= on_the_way {
                 next = self.decide_share(waiting, on_the_way, Some(&batch.decision.world));
             }
@@ -129,8 +128,8 @@ impl EngineThread {
         (answer, next)
     }
 
-    /// Decides half of the commands that are waiting or under way, so that batches of one and batches of all others do not take turns.
-    /// None when nothing waits or there is nothing to append: a refusal alone is decided by the ordinary way, in a durable world.
+    /// Decides half of the commands that wait or are on their way, so that batches of one and batches of all others do not alternate. None
+    /// if no command waits, or if there is nothing to append: a refusal alone is decided in the ordinary way, in a durable world.
     fn decide_share(&self, waiting: &mut Vec<Job>, on_the_way: usize, world: Option<&World>) -> Option<Decided> {
         let share = (on_the_way + waiting.len()).div_ceil(2).min(waiting.len());
         if share == 0 {
@@ -172,13 +171,13 @@ impl EngineThread {
         Ok(())
     }
 
-    /// What becomes of a batch after which nothing was sent.
+    /// Handles the answer to a batch after which nothing was sent.
     fn settle(&self, batch: SentBatch, answer: Result<EventId, StoreError>) -> Result<(), EngineError> {
         self.shared.asked_at(None);
         let count = batch.jobs.len();
         match answer {
             Ok(first) => return self.accept(batch, first),
-            // Nothing was written: they are decided again, with all the patience that a commit has.
+            // Nothing was written. The commands are decided again, with the retries of an ordinary commit.
             Err(StoreError::Conflict | StoreError::Unavailable(_)) => return self.commit(batch.jobs),
             Err(error) => self.committer().fail_for(batch.jobs, error)?,
         }
@@ -187,7 +186,7 @@ impl EngineThread {
     }
 }
 
-/// The answer of a thread that may block. Its panic is a panic here.
+/// The result of a thread that may block. Its panic continues here.
 fn returned<T>(answer: Result<T, tokio::task::JoinError>) -> T {
     match answer {
         Ok(answer) => answer,

@@ -1,8 +1,9 @@
-//! The committer: it owns the world. It decides commands, appends their events, and only then publishes the events and answers.
+//! The committer has the world and everything that changes with it. It decides commands, appends their events, and only then publishes them
+//! and answers the callers.
 //!
-//! It is behind a lock, because it has two users: the engine's thread, and a sender that finds the engine idle and commits its one
-//! command itself. Otherwise the engine's thread would have to be woken for that command, and the sender for the answer: two context
-//! switches, which cost about as much as half a sync.
+//! The committer is behind a lock, because two kinds of threads use it: the engine's thread, and a sender that finds the engine idle and
+//! commits its one command itself. Otherwise the thread would have to be woken for that command, and the sender for the answer: two context
+//! switches, which take about as long as half a sync.
 
 use super::decision::{CommandOutcome, Decision, NotDone, Round, panic_message};
 use super::handle::{Shared, View};
@@ -23,14 +24,14 @@ use tokio::sync::mpsc;
 const STORE_PATIENCE: Duration = Duration::from_secs(20);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// After a commit that took longer than this, senders leave the next one to the engine's thread: a disk that stalls must not
-/// block the few threads that serve all requests.
+/// After a commit that took longer than this, senders leave the next commit to the engine's thread: a slow disk must not block the threads
+/// that serve other clients.
 const SLOW_COMMIT: Duration = Duration::from_millis(5);
-/// There is at least one event between two snapshots for each so many bytes of the last one, so that the cost of snapshots for
-/// each event does not grow with the world.
+/// There is at least one event between two snapshots for each so many bytes of the previous snapshot. So the cost of snapshots per event
+/// does not grow with the world.
 const SNAPSHOT_BYTES_PER_EVENT: u64 = 256;
 
-/// What a checkpoint writes: a snapshot of the world, and the message ranges up to it.
+/// What a checkpoint writes: a snapshot and the ranges for the index.
 pub(super) type Checkpoint = Box<(Snapshot, MessageRanges)>;
 
 /// How many commands a commit had, and how long it took.
@@ -40,7 +41,7 @@ pub(super) struct CommitSize {
     pub took: Duration,
 }
 
-/// What a start finds in the store.
+/// What a start has read from the store.
 pub(super) struct StartState {
     pub world: World,
     pub recent: RecentMessages,
@@ -53,31 +54,31 @@ pub(super) struct Committer {
     clock: Arc<dyn Clock>,
     options: EngineOptions,
     runtime: tokio::runtime::Handle,
-    /// As of the last durable event.
+    /// The world after the last durable event.
     world: World,
     recent: RecentMessages,
     shared: Arc<Shared>,
     /// Jobs that wait for mail, the longest wait first.
     mail_waiters: Vec<Job>,
     last_commit: CommitSize,
-    /// When the world has its next deadline, and the one that the engine's thread waits for.
+    /// The next deadline of the world. `awaited` is the deadline for which the engine's thread waits.
     wake_at: Option<Timestamp>,
     awaited: Option<Timestamp>,
     snapshot_at: EventId,
     snapshot_every: u64,
     encoded: mpsc::Sender<Checkpoint>,
-    /// After a failure of the tick: its message, and when deadlines are considered again.
+    /// After a failed tick: its message, and when deadlines are considered again.
     tick_failure: Option<(String, Instant)>,
-    /// Why a sender's commit must end the engine. The thread returns it.
+    /// The error because of which a sender's commit must end the engine. The thread returns it.
     fatal: Option<EngineError>,
-    /// The engine has ended or is about to: no sender commits any more.
+    /// The engine has ended or is about to end, so no sender commits any more.
     stopped: bool,
 }
 
 enum Appended {
     At(EventId),
     NothingToAdd,
-    /// Another writer was first; its events are in the world now.
+    /// Another writer was first. Its events are in the world now.
     DecideAgain,
 }
 
@@ -121,7 +122,7 @@ impl Committer {
         self.last_commit = size;
     }
 
-    /// As of the last durable event.
+    /// The world after the last durable event.
     pub fn world(&self) -> &World {
         &self.world
     }
@@ -146,7 +147,7 @@ impl Committer {
         self.stopped = true;
     }
 
-    /// What is left to do after the last commit.
+    /// Answers the waiting jobs and writes the last snapshot, after the last commit.
     pub fn finish(&mut self) {
         fail_all(std::mem::take(&mut self.mail_waiters), &SubmitError::Stopped);
         if self.world.head() != self.snapshot_at {
@@ -157,8 +158,8 @@ impl Committer {
         }
     }
 
-    /// Commits one command on its sender's thread, and answers it. Gives the command back if the engine's thread has to decide it
-    /// again: only that thread waits for a store, and only that thread refuses, because a refusal may depend on the events of other
+    /// Commits one command on its sender's thread, and answers it. Returns the command if this is not possible; then the engine's thread
+    /// decides it again. Only that thread waits for a store, and only that thread refuses, because a refusal may depend on events of other
     /// writers.
     pub fn commit_at_once(&mut self, job: Job) -> Option<Job> {
         let CommitSize { jobs, took } = self.last_commit;
@@ -200,7 +201,7 @@ impl Committer {
         None
     }
 
-    /// Commits the jobs that wait together. Answers every job.
+    /// Commits jobs together. Answers every job.
     pub fn commit_jobs(&mut self, jobs: Vec<Job>) -> Result<(), EngineError> {
         let (count, started) = (jobs.len(), Instant::now());
         let committed = self.commit(jobs, false);
@@ -208,12 +209,12 @@ impl Committer {
         committed
     }
 
-    /// Adds the events that are due because a deadline has passed.
+    /// Handles deadlines that have passed.
     pub fn tick(&mut self) -> Result<(), EngineError> {
         self.commit(Vec::new(), true)
     }
 
-    /// Carries out the jobs and what follows by itself. Answers every job.
+    /// Carries out the jobs, and adds the events that are due. Answers every job.
     fn commit(&mut self, jobs: Vec<Job>, tick: bool) -> Result<(), EngineError> {
         let started = Instant::now();
         let mut pause = FIRST_PAUSE;
@@ -228,7 +229,7 @@ impl Committer {
             }
             let appended = match decision.rows.is_empty() {
                 false => self.append(&decision),
-                // Only refusals. They hold if they hold in a world that is newer than the commands.
+                // Only refusals. They are valid if they are still refusals in a world that is newer than the commands.
                 true if caught_up => Ok(Appended::NothingToAdd),
                 true => self.catch_up().map(|()| {
                     caught_up = true;
@@ -255,7 +256,7 @@ impl Committer {
                 }
                 Err(EngineError::Store(error)) => {
                     self.fail(jobs, error);
-                    // What was due is still due: wait before the full disk is asked again.
+                    // The deadline is still due, so wait before the store is tried again.
                     if tick {
                         self.pause(LONGEST_PAUSE);
                     }
@@ -289,7 +290,7 @@ impl Committer {
     fn append(&mut self, decision: &Decision) -> Result<Appended, EngineError> {
         let seen = self.world.head();
         let reads = decision.reads_by_name();
-        // For a single writer, the streams that a decision read are not recorded: any event of another writer is a conflict.
+        // If there is only one writer, the streams of a decision are not recorded: any event of another writer is a conflict.
         let fixed = !self.store.is_shared() || decision.is_fixed(seen);
         self.shared.asked_at(Some(Instant::now()));
         let appended = self.store.append(Batch { seen, reads: &reads, rows: &decision.rows, fixed });
@@ -301,8 +302,8 @@ impl Committer {
                 Ok(Appended::DecideAgain)
             }
             Err(StoreError::Unknown(why)) => {
-                // The log knows whether it was written. If the log cannot be read now, the answer must still not become
-                // "nothing was written": the same commands would be decided, and perhaps recorded, a second time.
+                // The log shows whether the rows were written. Even if the log cannot be read now, the answer must not become "nothing was
+                // written": the same commands would be decided, and perhaps recorded, a second time.
                 self.catch_up_if_available()?;
                 Err(StoreError::Unknown(why).into())
             }
@@ -310,7 +311,7 @@ impl Committer {
         }
     }
 
-    /// The events are durable, so they may be seen now.
+    /// The events are durable, so they may become visible now.
     pub fn accept(&mut self, jobs: Vec<Job>, mut decision: Decision, first: EventId) -> Result<(), EngineError> {
         let expected = self.world.head().next();
         if first == expected {
@@ -322,7 +323,7 @@ impl Committer {
                 }
             });
         } else {
-            // Other writers appended in between: the log has their events and ours, in the order that counts.
+            // Other writers have appended in between. The log has their events and these, in the order that counts.
             for record in &mut decision.records {
                 record.id = EventId(record.id.0 + (first.0 - expected.0));
             }
@@ -350,8 +351,8 @@ impl Committer {
         }
     }
 
-    /// Tells the commands that have waited for mail long enough that there is none. Not while a decision is on its way to the store,
-    /// because the decision knows the waiting commands by their positions.
+    /// Answers the commands that have waited long enough for mail. Must not be called while a decision is on its way to the store, because
+    /// the decision names the waiting commands by their positions.
     pub fn dismiss_overdue(&mut self) {
         let now = Instant::now();
         self.mail_waiters.retain(|job| !job.reply.is_closed());
@@ -364,13 +365,13 @@ impl Committer {
         }
     }
 
-    /// Folds in what other writers appended.
+    /// Applies the events that other writers have appended.
     fn catch_up(&mut self) -> Result<(), EngineError> {
         let (mut world, mut recent) = (self.world.clone(), self.recent.clone());
         let mut page = PageWriter::default();
         snapshot::fold(self.store.as_ref(), &mut world, |record, body| {
             recent.note(&record);
-            // A page that is full is not handed out, so the rest of it need not be kept.
+            // A full page is not published, so the rest of it need not be kept.
             if !page.is_full() {
                 page.push_record(record, body);
             }
@@ -382,7 +383,7 @@ impl Committer {
         Ok(())
     }
 
-    /// The same, but an unavailable store is not an error: the next append finds out.
+    /// Like `catch_up`, but an unavailable store is not an error, because the next append reports it.
     pub fn catch_up_if_available(&mut self) -> Result<(), EngineError> {
         match self.catch_up() {
             Err(EngineError::Store(error)) => {
@@ -403,9 +404,9 @@ impl Committer {
         if self.shared.pages.receiver_count() > 0 {
             let mut page = PageWriter::default();
             fill(&mut page);
-            // A page that is too large to hand out is replaced by an empty one, which means "read the log".
+            // A page that is too large is replaced by an empty one, which means "read the log".
             let page = if page.is_full() { Page::default() } else { page.finish() };
-            // Fails only when the last follower has just left.
+            // Fails only if the last follower has just left.
             drop(self.shared.pages.send(Arc::new(page)));
         }
         if let Some(wanted) = planned(&self.world) {
@@ -425,7 +426,7 @@ impl Committer {
         self.shared.head.send_if_modified(|shown| std::mem::replace(shown, head) != head);
     }
 
-    /// Encodes a checkpoint on a thread that may block. The engine's thread gets it as a wake-up and writes it.
+    /// Encodes a checkpoint on another thread. The result comes back as a wake-up, because only the engine's thread writes it.
     fn snapshot_when_due(&mut self) {
         if self.world.head().0 - self.snapshot_at.0 < self.snapshot_every {
             return;
@@ -448,7 +449,7 @@ impl Committer {
                 self.recent.forget(indexed);
                 self.show_world();
             }
-            // The index was rebuilt meanwhile and is shorter now: this process must know what the index lacks.
+            // Another daemon has rebuilt the index, and it is shorter now. So this process must know the messages that the index lacks.
             Ok(indexed) => match recent_since(self.store.as_ref(), indexed, self.world.head()) {
                 Ok(recent) => {
                     self.recent = recent;
@@ -477,7 +478,7 @@ impl Committer {
         });
     }
 
-    /// Deadlines that cannot be decided are tried again after a pause, not at once and for ever.
+    /// Deadlines that cannot be decided are tried again after a pause, so that this is not a busy loop.
     fn note_tick_failure(&mut self, failure: Option<&str>) {
         let known = self.tick_failure.as_ref().map(|(message, _)| message.as_str());
         if let Some(message) = failure.filter(|_| known != failure) {
@@ -491,7 +492,7 @@ impl Committer {
         let stop = &self.shared.stop;
         let stopped = self.runtime.block_on(async { tokio::time::timeout(length, stop.notified()).await.is_ok() });
         if stopped {
-            // For the main loop, which waits for it as well.
+            // The main loop waits for this notification, too.
             stop.notify_one();
         }
         !stopped
@@ -504,7 +505,7 @@ impl fmt::Debug for Committer {
     }
 }
 
-/// The plan of a world. A plan that panics is a bug, and the last plan stays in force.
+/// The plan of a world. If the computation panics, which is a bug, the previous plan stays in force.
 fn planned(world: &World) -> Option<Plan> {
     match catch_unwind(AssertUnwindSafe(|| plan(world))) {
         Ok(plan) => Some(plan),
@@ -548,6 +549,6 @@ fn command_name(command: &Command) -> String {
 }
 
 fn answer(job: Job, result: Result<Vec<Record>, SubmitError>) {
-    // The caller may have gone away; what was decided stands all the same.
+    // The caller may have left. The decision is valid nevertheless.
     drop(job.reply.send(result));
 }

@@ -1,8 +1,8 @@
 //! Deciding the waiting commands, one after the other, on a tentative copy of the world. Nothing here writes or publishes.
 //!
-//! Deciding is pure, so a panic in it is a bug that the same command meets again in the same world. Such a command must not end
-//! the engine: the daemon would start again, the caller would repeat the command, and the daemon would end again. So the panic is
-//! caught, the tentative world is thrown away, and the others are decided again without that command.
+//! Deciding is pure, so a panic in it is a bug that the same command causes again in the same world. Such a command must not end the
+//! engine: the daemon would start again, the caller would repeat the command, and the daemon would end again. So the panic is caught, the
+//! tentative world is dropped, and the other commands are decided again without that command.
 
 use super::{Job, StepFn};
 use crate::store::Row;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What is decided together, and in which world.
+/// The commands that are decided together, and the world in which they are decided.
 #[derive(Clone, Copy)]
 pub(super) struct Round<'a> {
     pub world: &'a World,
@@ -22,38 +22,38 @@ pub(super) struct Round<'a> {
     pub jobs: &'a [Job],
     /// Earlier jobs that wait for mail, the longest wait first.
     pub mail_waiters: &'a [Job],
-    /// Whether to add the events that are due because a deadline has passed.
+    /// Whether deadlines that have passed are handled, too.
     pub tick: bool,
-    /// Whether to record which streams the decisions depend on. Only needed if others write to the same store.
+    /// Whether the streams that a decision depends on are recorded, because other processes write to the same store.
     pub tracks_reads: bool,
 }
 
-/// The result of a round: the events of all its commands, and the outcome of each command.
+/// The result of a round.
 pub(super) struct Decision {
     /// The world with all records applied.
     pub world: World,
     pub records: Vec<Record>,
-    /// The same records, as rows of the store.
+    /// The records as the store keeps them.
     pub rows: Vec<Row>,
-    /// The streams that the decisions depend on, if the round tracks them.
+    /// The streams that the decisions depend on, if they are recorded.
     pub reads: BTreeSet<Stream>,
     /// One for each job, in order.
     pub outcomes: Vec<CommandOutcome>,
-    /// Mail waiters that are answered now, by their position, in order: they got mail, or can no longer get any.
+    /// Mail waiters that are answered now, by their positions, in order: they got mail, or can no longer get any.
     pub served: Vec<(usize, CommandOutcome)>,
-    /// Why the tick could not be decided, if it could not.
+    /// Why the deadlines could not be handled.
     pub tick_failure: Option<String>,
 }
 
-/// The part of the records that belongs to a command, or why there is none.
+/// The range of the records that belongs to a command, or why there are none.
 pub(super) type CommandOutcome = Result<Range<usize>, NotDone>;
 
 #[derive(Debug)]
 pub(super) enum NotDone {
     Refused(Refusal),
-    /// It was to take mail, and its caller has left.
+    /// The command was to take mail, and its caller has left.
     GivenUp,
-    /// Deciding it panicked. The words are for the daemon's log.
+    /// The decision panicked. The text is for the daemon's log.
     Failed(String),
 }
 
@@ -85,7 +85,8 @@ impl Round<'_> {
         }
     }
 
-    /// Decides everything except the known failures. Stops at the first new failure, because the tentative world may be half changed.
+    /// Decides everything except for the known failures. Stops at the first new failure, because the tentative world may be half changed
+    /// then.
     fn attempt(&self, failures: &Failures) -> Result<Decision, (CommandSource, String)> {
         let mut decision = Decision::starting_from(self.world, self.jobs.len());
         let take =
@@ -93,7 +94,7 @@ impl Round<'_> {
                 if let Some(message) = failures.get(&source) {
                     return Ok(Err(NotDone::Failed(message.clone())));
                 }
-                // The decision is not used after a panic: it is dropped with the error.
+                // After a panic the decision is not used: it is dropped with the error.
                 let taken = catch_unwind(AssertUnwindSafe(|| decision.take(self, command)));
                 let taken = taken.map_err(|panic| (source, panic_message(panic.as_ref())))?;
                 Ok(taken.map_err(NotDone::Refused))
@@ -114,8 +115,8 @@ impl Round<'_> {
             };
         }
         if self.tick || decision.records.iter().any(|record| ends_a_wait(&record.event)) {
-            // Mail and the command that waits for it meet in the same append, so the wait costs no second one. The longest
-            // wait comes first, then the jobs of this round, which may have asked before the mail was sent.
+            // A mail and the command that waits for it are decided in the same append, so the wait costs no second append. The longest wait
+            // comes first, then the jobs of this round, which may have asked before the mail was sent.
             for (at, job) in self.mail_waiters.iter().enumerate().filter(|(_, job)| !job.was_given_up()) {
                 match take(&mut decision, CommandSource::MailWaiter(at), &job.command)? {
                     Err(not_done) if not_done.is_no_mail() => {}
@@ -128,7 +129,7 @@ impl Round<'_> {
                 }
             }
         }
-        // A refusal depends on what it read, just like events.
+        // A refusal depends on streams in the same way as a decision.
         for (job, outcome) in self.jobs.iter().zip(&decision.outcomes) {
             if self.tracks_reads && matches!(outcome, Err(NotDone::Refused(_))) {
                 decision.reads.extend(job.command.reads());
@@ -151,17 +152,17 @@ impl Decision {
         }
     }
 
-    /// Nothing to write and no caller to answer.
+    /// Whether there is nothing to write and no caller to answer.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.outcomes.is_empty() && self.served.is_empty()
     }
 
-    /// The streams that the decisions depend on, as the store names them.
+    /// The names of the streams that the decisions depend on, in the form of the store.
     pub fn reads_by_name(&self) -> Vec<String> {
         self.reads.iter().map(Stream::to_string).collect()
     }
 
-    /// Whether an event refers to another one that is not in the log yet, the last of which is `seen`. Then the rows cannot be
+    /// Whether an event refers to another event that is not in the log yet. `seen` is the last event of the log. If so, the rows cannot be
     /// renumbered.
     pub fn is_fixed(&self, seen: EventId) -> bool {
         self.records.iter().any(|record| record.event.refers_to().is_some_and(|id| id > seen))
@@ -182,7 +183,7 @@ impl Decision {
     }
 }
 
-/// Whether a command that waits for mail may have to be answered after this event.
+/// Whether this event may end the wait of a command for mail.
 fn ends_a_wait(event: &Event) -> bool {
     matches!(
         event,

@@ -1,6 +1,6 @@
-//! Followers: positions in the log that move forward. A follower first reads what is in the log and then gets the live pages,
-//! each event once, in order. It subscribes before it reads, so no event falls in between. A follower that is too slow for the
-//! live pages reads the log again, so nothing is buffered for it.
+//! Followers: positions in the log that move forward. A follower first reads the log and then receives the live pages: each event once, in
+//! order. It subscribes before it reads, so it misses no event in between. A follower that is too slow for the live pages reads the log
+//! again, so nothing is buffered for it.
 
 use super::page::{PAGE_ROWS, Page, PageWriter};
 use crate::store::{Store, StoreError};
@@ -21,7 +21,7 @@ pub enum FollowError {
     Unreadable(#[from] Unreadable),
 }
 
-/// Follows the log as frames of an event stream.
+/// Follows the log as frames of the event stream.
 #[derive(Debug)]
 pub struct Follower(PageFollower);
 
@@ -30,14 +30,14 @@ impl Follower {
         Self(PageFollower { store, cursor: after, live, behind: true, content: Content::Frames })
     }
 
-    /// The next events. Safe to drop while it waits.
+    /// The next events. The future may be dropped while it waits.
     pub async fn next_frames(&mut self) -> Result<Bytes, FollowError> {
         let before = self.0.cursor;
         let page = self.0.next_page().await?;
         Ok(page.frames_after(before))
     }
 
-    /// The frames of those of the next events whose JSON matches, and the last of their ids. Empty when none of them matches.
+    /// The frames of those of the next events whose JSON matches, and the id of the last one. Empty if none matches.
     pub async fn next_frames_where(
         &mut self,
         mut matches: impl FnMut(&[u8]) -> bool,
@@ -49,7 +49,7 @@ impl Follower {
         Ok((page.frames_of(&chosen), chosen.last().map(|at| page.id(*at))))
     }
 
-    /// The last event that was read, or the position at which it began.
+    /// The last event that was read, or the position at which the follower began.
     pub fn cursor(&self) -> EventId {
         self.0.cursor
     }
@@ -64,20 +64,20 @@ impl RecordFollower {
         Self(PageFollower { store, cursor: after, live, behind: true, content: Content::Records })
     }
 
-    /// The next events. Safe to drop while it waits.
+    /// The next events. The future may be dropped while it waits.
     pub async fn next_records(&mut self) -> Result<NewRecords, FollowError> {
         let before = self.0.cursor;
         let page = self.0.next_page().await?;
         Ok(NewRecords { known: page.count_upto(before), page })
     }
 
-    /// The last event that was given out, or the position at which it began.
+    /// The last event that was returned, or the position at which the follower began.
     pub fn cursor(&self) -> EventId {
         self.0.cursor
     }
 }
 
-/// The records of a page that its follower has not had yet. All followers share the page.
+/// The records of a page that are new for this follower. All followers share the page.
 #[derive(Clone, Debug)]
 pub struct NewRecords {
     page: Arc<Page>,
@@ -92,7 +92,7 @@ impl Deref for NewRecords {
     }
 }
 
-/// What the pages of a follower must have. Live pages have both.
+/// What the pages of a follower must contain. Live pages contain both.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
     Frames,
@@ -105,13 +105,13 @@ struct PageFollower {
     store: Arc<dyn Store>,
     cursor: EventId,
     live: broadcast::Receiver<Arc<Page>>,
-    /// Whether the next page is in the log.
+    /// Whether the next page has to be read from the log.
     behind: bool,
     content: Content,
 }
 
 impl PageFollower {
-    /// The next page that has a new event. Its first events may be known already.
+    /// The next page with a new event. Its first events may be known already.
     async fn next_page(&mut self) -> Result<Arc<Page>, FollowError> {
         loop {
             let page = match self.behind {
@@ -131,7 +131,7 @@ impl PageFollower {
                     return Ok(page);
                 }
                 (Some(_), Some(last)) if last <= self.cursor => {}
-                // A gap before the page: the missing events are in the log.
+                // Events before the page are missing. They are in the log.
                 (Some(_), Some(_)) => self.behind = true,
                 // The end of the log, or a live page that was too large to hand out.
                 _ => self.behind = !self.behind,
@@ -160,7 +160,7 @@ pub(super) async fn read_page(
             if writer.is_full() || problem.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         match problem {
-            // The events before it are read first; the next page begins with the unreadable one.
+            // The events before the unreadable one are returned first. The next page begins with the unreadable one.
             Some(error) if writer.is_empty() => Err(error.into()),
             _ => Ok(writer.finish()),
         }

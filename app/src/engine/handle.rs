@@ -17,16 +17,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, broadcast, mpsc, oneshot, watch};
 
-/// A commit takes milliseconds; one that takes longer than this is trouble.
+/// A commit takes milliseconds. If it takes longer than this, the store has a problem.
 const STORE_SILENCE: Duration = Duration::from_secs(1);
 
-/// How far before its last message the last words of an agent are looked for. Between them are results of tools, and what others did.
+/// How many events before an agent's last message are searched for its last own words. In between may be tool results and events of others.
 const LATEST_WINDOW: u64 = 256;
 
-/// How many worlds of the past are made at the same time: each takes as much memory as the view, and a core.
+/// How many past worlds are rebuilt at the same time. Each takes as much memory as the view, and a core.
 static REBUILDS: Semaphore = Semaphore::const_new(2);
 
-/// Cheap to clone; all clones reach the same engine.
+/// A reference to the engine. Cheap to clone; all clones reach the same engine.
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(super) inbox: mpsc::Sender<Job>,
@@ -34,14 +34,14 @@ pub struct Handle {
     pub(super) shared: Arc<Shared>,
 }
 
-/// The world, and where the latest messages are: both as of the same event.
+/// The world, and the positions of the newest messages, after the same event.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub world: Arc<World>,
     pub recent: RecentMessages,
 }
 
-/// Why a history cannot be shown.
+/// Why a history cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     #[error(transparent)]
@@ -50,8 +50,7 @@ pub enum HistoryError {
     Unreadable(#[from] Unreadable),
 }
 
-/// What the engine and its handles share. The [`Committer`] publishes through the first fields, down to `trouble`. The others carry
-/// requests to the engine, and what the handles must know before they submit.
+/// What the engine publishes. Only the [`Committer`] writes to the fields before `asked`.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub store: Arc<dyn Store>,
@@ -61,9 +60,9 @@ pub(super) struct Shared {
     pub pages: broadcast::Sender<Arc<Page>>,
     pub plan: watch::Sender<Plan>,
     pub trouble: watch::Sender<Option<String>>,
-    /// When the append that is under way was sent to the store.
+    /// When the current append was sent to the store. None if no append is on its way.
     pub asked: Mutex<Option<Instant>>,
-    /// Why nothing may be recorded any more.
+    /// Why nothing may be recorded any more. Not set in normal operation.
     pub halted: OnceLock<String>,
     pub stop: Notify,
     /// Wakes the engine's thread to look at its deadlines again.
@@ -84,7 +83,7 @@ impl Handle {
         self.send(command, None).await
     }
 
-    /// The same, but a command that takes mail waits until there is some. Dropping the future ends the wait.
+    /// Submits a command. A command that takes mail waits until there is mail, for at most `patience`. Dropping the future ends the wait.
     pub async fn submit_within(&self, command: Command, patience: Duration) -> Result<Vec<Record>, SubmitError> {
         self.send(command, Instant::now().checked_add(patience)).await
     }
@@ -102,8 +101,8 @@ impl Handle {
         answer.await.unwrap_or(Err(SubmitError::Stopped))
     }
 
-    /// Commits a command here and now if the engine is idle. Commands that wait go first, so that no sender overtakes another,
-    /// and no other thread waits for the lock. Gives the command back if the engine's thread has to commit it.
+    /// Commits a command on this thread if the engine is idle. Waiting commands go first, so that no sender overtakes another, and no
+    /// thread waits for the lock. Returns the command if the engine's thread has to commit it.
     fn commit_at_once(&self, job: Job) -> Option<Job> {
         if job.until.is_some() || self.shared.queued.load(Ordering::Acquire) > 0 {
             return Some(job);
@@ -114,12 +113,12 @@ impl Handle {
         }
     }
 
-    /// The world as of the last durable event. It does not change under the caller, and costs one reference count.
+    /// The world after the last durable event. It does not change while the caller uses it, and costs one reference count.
     pub fn view(&self) -> Arc<World> {
         Arc::clone(&self.shared.view.read().unwrap_or_else(PoisonError::into_inner).world)
     }
 
-    /// The world as it was at an event. For the last event it is the view; otherwise it is made again from a snapshot and the log.
+    /// The world as it was at an event. For the last event this is the view; otherwise the world is rebuilt from a snapshot and the log.
     pub async fn world_at(&self, at: EventId) -> Result<Arc<World>, EngineError> {
         let view = self.view();
         if view.head() == at {
@@ -146,7 +145,7 @@ impl Handle {
         self.shared.head.subscribe()
     }
 
-    /// An agent's whole history, inherited parts first, with what was interrupted marked.
+    /// An agent's whole history, inherited messages first. Interrupted messages are marked.
     pub async fn replay(&self, agent: AgentId) -> Result<Replay, HistoryError> {
         let View { world, recent } = self.shared.view.read().unwrap_or_else(PoisonError::into_inner).clone();
         let store = Arc::clone(&self.shared.store);
@@ -173,14 +172,13 @@ impl Handle {
         }
     }
 
-    /// The same, decoded.
+    /// The history of an agent as decoded messages.
     pub async fn history(&self, agent: AgentId) -> Result<Vec<HistoryMessage>, HistoryError> {
         let replay = self.replay(agent).await?;
         Ok(replay.iter().filter_map(|message| message.said().transpose()).collect::<Result<_, _>>()?)
     }
 
-    /// The newest of an agent's own messages, in order, also those that a clear or a rewind has cut off. Only wanted messages count for
-    /// the limit.
+    /// The newest of an agent's own messages, in order, including cleared and rewound ones. Only wanted messages count for the limit.
     pub async fn own_messages(
         &self,
         agent: AgentId,
@@ -222,8 +220,8 @@ impl Handle {
         }
     }
 
-    /// The last message or tool call of each of these agents, if it is among the [`LATEST_WINDOW`] events up to the agent's last
-    /// message. One statement reads all of them.
+    /// The last text or tool call of each of these agents, if it is among the [`LATEST_WINDOW`] events up to the agent's last message.
+    /// Takes one statement, no matter how many agents there are.
     pub async fn latest_spoken(&self, of: &[AgentId]) -> Result<BTreeMap<AgentId, Record>, HistoryError> {
         let View { world, recent } = self.shared.view.read().unwrap_or_else(PoisonError::into_inner).clone();
         let store = Arc::clone(&self.shared.store);
@@ -261,17 +259,17 @@ impl Handle {
         }
     }
 
-    /// Every event after a position in the log, as frames: first what is there, then what comes, each once, in order.
+    /// Every event after a position in the log, as frames: first the existing events, then new ones, each once, in order.
     pub fn follow(&self, after: EventId) -> Follower {
         Follower::new(Arc::clone(&self.shared.store), after, self.shared.pages.subscribe())
     }
 
-    /// The same as records.
+    /// Every event after a position in the log, as records: first the existing events, then new ones, each once, in order.
     pub fn follow_records(&self, after: EventId) -> RecordFollower {
         RecordFollower::new(Arc::clone(&self.shared.store), after, self.shared.pages.subscribe())
     }
 
-    /// Up to `limit` events after a position in the log, as JSON. Fewer when they are long.
+    /// Up to `limit` events after a position in the log, as JSON. Fewer if they are long.
     pub async fn read(&self, after: EventId, limit: usize) -> Result<Page, StoreError> {
         match read_page(Arc::clone(&self.shared.store), after, limit, Content::Frames).await {
             Err(FollowError::Store(error)) => Err(error),
@@ -279,7 +277,7 @@ impl Handle {
         }
     }
 
-    /// The same with records.
+    /// Up to `limit` events after a position in the log, as records. Fewer if they are long.
     pub async fn read_records(&self, after: EventId, limit: usize) -> Result<Page, HistoryError> {
         match read_page(Arc::clone(&self.shared.store), after, limit, Content::Records).await {
             Err(FollowError::Store(error)) => Err(error.into()),
@@ -306,13 +304,13 @@ impl Handle {
         Ok(history::ranges(&world, agent).iter().any(inside))
     }
 
-    /// The plan. The runner carries it out.
+    /// The plan, which the runner carries out.
     pub fn plan(&self) -> watch::Receiver<Plan> {
         self.shared.plan.subscribe()
     }
 
-    /// What is wrong with the store at the moment, if anything. A store that does not answer counts: it may take long until it
-    /// fails, and the engine waits for that.
+    /// The current problem of the store, if there is one. A store that does not answer counts as a problem, because it may take long until
+    /// the append fails.
     pub fn trouble(&self) -> Option<String> {
         let asked = *self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let silent = asked.map(|at| at.elapsed()).filter(|silent| *silent > STORE_SILENCE);
@@ -321,7 +319,7 @@ impl Handle {
         said.or_else(|| silent.map(|silent| format!("the store has not answered for {} s", silent.as_secs())))
     }
 
-    /// Changes when [`trouble`](Self::trouble) may have changed, but not when a store becomes silent: that is only seen by asking.
+    /// Wakes when [`trouble`](Self::trouble) may have changed. A store that does not answer causes no wake-up.
     pub fn trouble_changes(&self) -> watch::Receiver<Option<String>> {
         self.shared.trouble.subscribe()
     }
@@ -330,14 +328,14 @@ impl Handle {
         &self.shared.store
     }
 
-    /// Refuses every command from now on, because the data are gone.
+    /// Refuses every command from now on, because the data were deleted or replaced.
     pub fn halt(&self, why: String) {
         self.shared.halted.get_or_init(|| why);
         // Wake the watchers of the store's problems.
         self.shared.trouble.send_modify(|_| {});
     }
 
-    /// Asks the engine to finish what it has and stop.
+    /// Asks the engine to finish its queue and stop.
     pub fn stop(&self) {
         self.shared.stop.notify_one();
     }

@@ -1,5 +1,5 @@
-//! A page: consecutive events of the log. Their JSON is encoded once and shared by all followers of the event stream; followers
-//! inside the daemon use the records instead.
+//! A page: consecutive events of the log. Their JSON is encoded once and shared by all followers of the event stream. Followers inside the
+//! daemon use the records instead.
 
 use bytes::{Bytes, BytesMut};
 use hatchery_core::event::write_wire;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 /// The most rows that are read from the log at once.
 pub const PAGE_ROWS: usize = 512;
-/// A page ends when it holds this much, so that long messages do not fill the memory of every reader. A single event may be
-/// longer, and then has a page to itself.
+/// A page ends when it has this many bytes, so that long messages do not fill the memory of every reader. A single event may be longer;
+/// then it is alone on its page.
 pub const PAGE_BYTES: usize = 256 * 1024;
 
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Page {
     /// Server-sent-event frames. A follower that joins in the middle of a page takes a slice of them.
     frames: Bytes,
     marks: Vec<Mark>,
-    /// One for each mark, or none at all in a page that was read for its frames only.
+    /// One record for each mark. Empty in a page that was read for its frames only.
     records: Arc<[Record]>,
 }
 
@@ -86,7 +86,7 @@ impl Page {
         frames.freeze()
     }
 
-    /// How many of its events are not after a position in the log.
+    /// How many events of the page are not after a position in the log.
     pub(super) fn count_upto(&self, cursor: EventId) -> usize {
         self.marks.partition_point(|mark| mark.id <= cursor)
     }
@@ -107,7 +107,7 @@ pub struct PageWriter {
 }
 
 impl PageWriter {
-    /// Adds an event for its frame only.
+    /// Adds an event, but only its frame.
     pub fn push(&mut self, id: EventId, body: &str) {
         write!(self.frames, "id:{id}\ndata:").expect("writing to a vector cannot fail");
         let json = offset(&self.frames);

@@ -1,4 +1,4 @@
-//! The positions of the messages that the store's index does not have yet: those since the last checkpoint.
+//! The positions of the messages that are not in the store's index yet: those since the last checkpoint.
 
 use crate::store::{IdRange, MessageRanges};
 use hatchery_core::event::MessageEvent;
@@ -19,7 +19,7 @@ impl RecentMessages {
         Self { after: indexed, upto: indexed, of: OrdMap::new() }
     }
 
-    /// Takes in the next event of the log. An event that is indexed already is ignored.
+    /// Adds the next event of the log. An event that is indexed already is ignored.
     pub fn note(&mut self, record: &Record) {
         if record.id <= self.upto {
             return;
@@ -33,7 +33,7 @@ impl RecentMessages {
         }
     }
 
-    /// The ranges in the parts of a history.
+    /// The ranges that are within the given ranges of a history.
     pub fn within(&self, parts: &[Range]) -> Vec<IdRange> {
         let mut found = Vec::new();
         for part in parts {
@@ -52,12 +52,12 @@ impl RecentMessages {
         MessageRanges { after: self.after, upto: self.upto, of }
     }
 
-    /// It has every message after this position.
+    /// All messages after this position are included.
     pub fn after(&self) -> EventId {
         self.after
     }
 
-    /// Drops what the store's index has, which goes this far now: at least to where this begins.
+    /// Drops the messages up to `indexed`, because the store's index has them now.
     pub fn forget(&mut self, indexed: EventId) {
         self.after = indexed;
         self.upto = self.upto.max(indexed);

@@ -1,7 +1,7 @@
 //! A replay: an agent's history as the store has it, inherited parts first.
 //!
-//! The messages stay JSON, all in one piece of memory: most callers send a history on as JSON, and decoding ten thousand messages
-//! only to encode them again would cost more than reading them.
+//! The messages stay JSON, all in one piece of memory. Most callers send a history on as JSON, and decoding and encoding ten thousand
+//! messages would cost more than reading them.
 
 use hatchery_core::event::{MessageEvent, Unreadable, message_kind};
 use hatchery_core::history::{HistoryMessage, interrupted, put_in_order};
@@ -10,7 +10,7 @@ use std::ops::Range;
 
 #[derive(Debug)]
 pub struct Replay {
-    /// The history is as of this event.
+    /// The last event of the world from which the history was computed.
     head: EventId,
     /// The bodies of all messages, one after the other.
     bodies: String,
@@ -41,7 +41,7 @@ impl Replay {
         Self { head, bodies: String::new(), messages: Vec::new() }
     }
 
-    /// The last event of the world that this was read for.
+    /// The last event of the world from which the history was computed.
     pub fn head(&self) -> EventId {
         self.head
     }
@@ -63,7 +63,7 @@ impl Replay {
         })
     }
 
-    /// Adds a row, in any order. A row that is not a message is ignored.
+    /// Adds a row. The rows may come in any order. A row that is not a message is ignored.
     pub(super) fn push(&mut self, id: EventId, body: &str) -> Result<(), Unreadable> {
         if let Some(kind) = message_kind(id, body)? {
             let start = self.bodies.len();
@@ -73,7 +73,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Sorts the messages as they were heard, drops duplicates, and marks the interrupted ones.
+    /// Sorts the messages in the order in which the agent received them, drops duplicates, and marks the interrupted ones.
     pub(super) fn finish(&mut self, world: &World) {
         put_in_order(world, &mut self.messages, |it| it.id);
         self.messages.dedup_by_key(|it| it.id);

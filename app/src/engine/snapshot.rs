@@ -1,23 +1,23 @@
-//! Snapshots: a folded world, encoded. A start reads the newest snapshot and the events after it, so its cost depends on the
-//! size of the world and not on the length of the log.
+//! Snapshots: encoded worlds. A start reads the newest snapshot and the events after it, so its cost depends on the size of the world and
+//! not on the length of the log.
 //!
-//! A snapshot is a cache. One that is damaged, in another format, or newer than the log is skipped with a warning, and more of
-//! the log is folded instead.
+//! A snapshot is a cache. A snapshot that is damaged, in another format, or newer than the log is skipped with a warning, and more of the
+//! log is read instead.
 //!
-//! The body is MessagePack with field names, which describes itself: a type of the log may leave out fields
-//! (`skip_serializing_if`) and get new ones (`default`). A snapshot of another shape either decodes to the right world or does
-//! not decode at all, because the maps of `World` itself have no defaults.
+//! The body is MessagePack with field names. So types of the log may leave out fields (`skip_serializing_if`) and get new ones (`default`).
+//! A snapshot of another shape either decodes to the right world or does not decode at all, because the maps of `World` itself have no
+//! defaults.
 
 use crate::engine::EngineError;
 use crate::store::{Snapshot, Store, StoreError};
 use hatchery_core::{EventId, Record, World};
 use std::ops::ControlFlow;
 
-/// The version of the encoding. Raise it when the same bytes would mean another world: a field of `World` is removed or changes
-/// its meaning, or `apply` folds the same events into a different world. A test compares the bytes of a known world.
+/// The version of the encoding. Raise it if the same bytes would mean another world: if a field of `World` is removed or changes its
+/// meaning, or if `apply` turns the same events into a different world. A test compares the bytes of a known world.
 pub const FORMAT: u32 = 29;
 
-/// How many rows are folded between two looks at the store.
+/// How many rows are read from the store at once.
 const FOLD_ROWS: usize = 4_096;
 
 pub fn encode(world: &World) -> Result<Snapshot, EncodeError> {
@@ -25,7 +25,7 @@ pub fn encode(world: &World) -> Result<Snapshot, EncodeError> {
     Ok(Snapshot { at: world.head(), format: FORMAT, checksum: crc32fast::hash(&body), body })
 }
 
-/// A world that cannot be encoded. The daemon works on without a snapshot.
+/// A world that cannot be encoded. The daemon continues without a snapshot.
 #[derive(Debug, thiserror::Error)]
 #[error("the snapshot cannot be encoded: {0}")]
 pub struct EncodeError(#[from] rmp_serde::encode::Error);
@@ -84,7 +84,7 @@ pub fn world_at(store: &dyn Store, at: EventId) -> Result<World, EngineError> {
     problem.map_or(Ok(world), |problem| Err(problem.into()))
 }
 
-/// Folds the rest of the log into a world, and passes each record with its JSON to `seen`.
+/// Applies the rest of the log to a world, and passes each record with its JSON to `seen`.
 pub fn fold(store: &dyn Store, world: &mut World, mut seen: impl FnMut(Record, &str)) -> Result<(), EngineError> {
     loop {
         let before = world.head();

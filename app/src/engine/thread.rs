@@ -1,5 +1,5 @@
-//! The engine's thread: it waits for the next [`EngineWake`] and lets the [`Committer`] do the work. `engine.rs` draws the order of
-//! that work.
+//! The engine's thread: it waits for the next thing to do, and lets the [`Committer`] do it. The module above describes the order of its
+//! work.
 
 use super::committer::{Checkpoint, CommitSize, Committer};
 use super::handle::Shared;
@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 
-/// Commands decided and appended together: the whole inbox, because a second commit costs more than a longer one.
+/// How many commands are decided and appended together: the whole inbox, because a second commit costs more than a longer one.
 pub(super) const BATCH: usize = INBOX;
-/// The part of a commit's time, and the longest time, that the next commit waits for the senders that were just answered.
+/// How long the next commit waits for the senders that were just answered: this part of the previous commit's time, at most the longest
+/// time.
 const GATHER_PART: u32 = 4;
 const LONGEST_GATHER: Duration = Duration::from_millis(5);
 
@@ -25,7 +26,7 @@ enum EngineWake {
     Foreign,
     /// A checkpoint was encoded on another thread, and can be written.
     Encoded(Checkpoint),
-    /// A sender committed, and the world has an earlier deadline now, or the engine has to end.
+    /// A sender has committed, and the world has an earlier deadline now or the engine has to end.
     Recheck,
     Stop,
 }
@@ -42,8 +43,8 @@ pub(super) struct EngineThread {
 impl EngineThread {
     pub fn run(&mut self) -> Result<(), EngineError> {
         let ended = self.serve();
-        // Also after an error: no sender commits when the engine has ended. After a panic in a commit the lock is poisoned, and senders
-        // cannot commit, either.
+        // Also after an error, because no sender may commit when the engine has ended. After a panic in a commit, the poisoned lock
+        // prevents commits.
         if let Ok(mut committer) = self.committer.lock() {
             committer.stop();
         }
@@ -84,7 +85,7 @@ impl EngineThread {
         Ok(())
     }
 
-    /// A sender that panicked while it committed may have left half a commit: the engine ends, as if its thread had panicked.
+    /// If a sender panicked while it committed, a commit may be incomplete. Then the engine ends, as if its own thread had panicked.
     pub(super) fn committer(&self) -> MutexGuard<'_, Committer> {
         self.committer.lock().expect("no commit panics")
     }
@@ -96,9 +97,9 @@ impl EngineThread {
         committed
     }
 
-    /// Waits a moment for the senders that were just answered, because they are about to send again: a commit with the first of
-    /// them would make the others wait for a whole sync. Ends when as many commands are here as last time, or after a part of
-    /// the last commit's time. A single sender never waits.
+    /// Waits a moment for the senders that were just answered, because they are about to send again: a commit with only the first of them
+    /// would make the others wait for a whole sync. Ends when as many commands wait as the previous commit had, or after a part of that
+    /// commit's time. A single sender never waits.
     fn gather(&mut self, waiting: &mut Vec<Job>) {
         let CommitSize { jobs: expected, took } = self.committer().last_commit();
         let patience = (took / GATHER_PART).min(LONGEST_GATHER);
@@ -123,7 +124,7 @@ impl EngineThread {
         let (inbox, checkpoints) = (&mut self.inbox, &mut self.checkpoints);
         let (stop, foreign, recheck) = (&self.shared.stop, &self.foreign, &self.shared.recheck);
         Ok(self.runtime.block_on(async {
-            // Not in a fixed order: a source that never rests, our own clients or other daemons, must not starve the others.
+            // In random order: a source that is always ready, such as many clients or another daemon, must not starve the others.
             tokio::select! {
                 () = stop.notified() => EngineWake::Stop,
                 count = inbox.recv_many(waiting, BATCH) => if count == 0 { EngineWake::Stop } else { EngineWake::Jobs },

@@ -1,5 +1,5 @@
-//! Agents that are spoken to by ACP, the Agent Client Protocol, version 1: JSON-RPC by lines, on standard input and output. The program
-//! comes from the settings, so one adapter serves them all.
+//! Agents that speak ACP, the Agent Client Protocol, version 1: one JSON-RPC message per line, on standard input and output. The program
+//! comes from the settings, so one adapter serves all of them.
 //!
 //! ```text
 //! initialize                                                the first line of input; its answer is waited for
@@ -11,7 +11,7 @@
 //! { id, result: { outcome } }                               the answer to a request for permission
 //! ```
 //!
-//! Nothing of the connection is kept here: the id of each request says what was asked ([`AcpRequestId`]).
+//! The adapter keeps nothing of the connection: the id of each request says what was requested ([`AcpRequestId`]).
 
 use super::{AttemptStart, Harness, Invocation, Login, ReaderStart, ToolServer, clean};
 use crate::config::{AcpAgent, Config};
@@ -32,7 +32,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// What agents read of their environment: the keys of the usual vendors, and how to reach them.
+/// What agent programs read of their environment: the keys of the usual vendors, and the network settings.
 const PREFIXES: [&str; 10] = [
     "ANTHROPIC_",
     "OPENAI_",
@@ -45,9 +45,9 @@ const PREFIXES: [&str; 10] = [
     "NO_PROXY",
     "NODE_EXTRA_CA_CERTS",
 ];
-/// How long an agent may take to say what it can do. Some are large and start slowly.
+/// How long an agent may take to declare its capabilities. Some programs are large and start slowly.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// How much of its output is read for that.
+/// How many bytes of its output are read for that.
 const ANSWER_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Debug)]
@@ -60,12 +60,12 @@ pub struct Acp {
 }
 
 impl Acp {
-    /// Of the environment `env`, only what agents need and the names in `pass` are handed on.
-    /// An agent as the settings describe it, with the environment of this process.
+    /// The agent as the settings describe it, with the environment of this process.
     pub fn of(name: &str, agent: &AcpAgent, config: &Config) -> Self {
         Self::new(name, agent, &config.runs.pass_env, own_environment::entries(), Arc::clone(&config.prices))
     }
 
+    /// `env` is the environment. Only the variables that agents need and the names in `pass` are passed on.
     pub fn new(
         name: &str,
         agent: &AcpAgent,
@@ -78,15 +78,15 @@ impl Acp {
         Self { name: name.to_owned(), program: program.into(), args, environment: clean(env, &PREFIXES, pass), prices }
     }
 
-    /// Starts the program in `folder` and asks what it can do, or why it cannot be used. It opens no session, and is ended at once. None
-    /// if it does not answer.
+    /// Starts the program in `folder` and asks for its capabilities. The answer is what it can do, or why it cannot be used. No session is
+    /// opened, and the program is ended at once. None if it does not answer.
     pub fn asked(&self, program: &Path, folder: &Path) -> Option<Result<Declared, String>> {
         let mut command = Command::new(program);
         command.args(&self.args).current_dir(folder).env_clear().envs(&self.environment).process_group(0);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         let (input, output) = (child.stdin.take()?, child.stdout.take()?);
         let (sender, answers) = mpsc::sync_channel(1);
-        // It ends with the output of the program. What the program leaves behind may keep that open, so it is not waited for.
+        // The thread ends with the output of the program. Descendants of the program may keep the output open, so the thread is not joined.
         thread::spawn(move || {
             let lines = BufReader::new(output.take(ANSWER_BYTES)).split(b'\n');
             let answer = lines.map_while(Result::ok).find_map(|line| declared(&String::from_utf8_lossy(&line)));
@@ -112,7 +112,7 @@ impl Harness for Acp {
         &self.program
     }
 
-    /// What all agents have in common. Whether one can load and copy sessions, it declares itself.
+    /// What all agents have in common. Each agent declares itself whether it can load and copy sessions.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             chooses_session_id: false,
@@ -124,7 +124,7 @@ impl Harness for Acp {
             reports_cost: false,
             one_at_a_time: true,
             resumes: true,
-            // Its answers are options that the agent offers.
+            // The answer is one of the options that the agent offers.
             explains_denials: false,
             model_choice: ModelChoice::Never,
             repeats_history: RepeatsHistory::Always,
@@ -176,13 +176,13 @@ impl Harness for Acp {
         approval(request, decision)
     }
 
-    /// The protocol has no question about it.
+    /// The protocol has no request for this.
     fn login(&self) -> Login {
         Login::Found("whether it is logged in shows at its first message")
     }
 }
 
-/// The handshake.
+/// The first request.
 fn initialize() -> String {
     let nothing = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
     let client = json!({ "name": "hatchery", "title": "Hatchery", "version": crate::version::version() });
@@ -190,12 +190,12 @@ fn initialize() -> String {
     request(&AcpRequestId::Initialize, "initialize", params)
 }
 
-/// The handshake, and the request that opens the session, with the ids of the answers that are waited for. Some agents refuse the second
-/// line until they have answered the first.
+/// The first request and the request that opens the session, with the ids of the answers to wait for. Some agents refuse the second line
+/// until they have answered the first.
 ///
-/// Some answer `session/load` while they still repeat the history. What follows would be taken for a new answer. They read no further
-/// request before all of it is said, so one more request shows the end. ACP leaves methods that begin with `_` to others, and an agent
-/// that does not know one says so.
+/// Some agents answer `session/load` while they still repeat the history, so the rest of the history would be taken for a new answer. They
+/// read no further request before they have repeated everything. So one more request shows the end of the history. ACP leaves methods that
+/// begin with `_` to extensions, and an agent that does not know one answers with an error.
 fn first_lines(start: &AttemptStart<'_>) -> (Vec<String>, Vec<String>) {
     let mut params = json!({ "cwd": start.working_folder, "mcpServers": [tools(start)] });
     let mut awaited = vec![AcpRequestId::Initialize.to_string()];
@@ -225,7 +225,7 @@ fn first_lines(start: &AttemptStart<'_>) -> (Vec<String>, Vec<String>) {
 
 fn tools(start: &AttemptStart<'_>) -> Value {
     let ToolServer { name, command, args } = start.tools;
-    // Some agents give a server an environment of its own; with the tag it is found when everything else is gone.
+    // Some agents give a server its own environment. With the tag, the server is found after its parents have ended.
     let env = json!([{ "name": ATTEMPT_TAG, "value": start.run_folder.tag() }]);
     json!({ "name": name, "command": command, "args": args, "env": env })
 }

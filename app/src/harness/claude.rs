@@ -1,4 +1,4 @@
-//! The Claude Code CLI, in print mode, as a conversation in JSON lines on both sides.
+//! The Claude Code CLI in print mode: a conversation in JSON lines in both directions.
 
 use super::registry::{BuiltIn, ProgramEntry};
 use super::version::Version;
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The file in the run folder that tells the CLI where our tools are.
+/// The file in the run folder that tells the CLI how to start Hatchery's tools.
 const MCP_CONFIG: &str = "mcp.json";
 
-/// What the CLI can do, and the scripted agent that speaks like it.
+/// The capabilities of the CLI, and of the scripted agent, which has the same format.
 pub(super) const CAPABILITIES: Capabilities = Capabilities {
     chooses_session_id: true,
     echoes_messages: true,
@@ -32,11 +32,12 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     resumes: true,
     explains_denials: true,
     model_choice: ModelChoice::AtStart,
-    // It echoes messages, so this is of no interest.
+    // Not used, because the CLI echoes messages.
     repeats_history: RepeatsHistory::Always,
 };
 
-/// What the CLI reads of its environment. Without `CLAUDECODE` and the like, which say that it runs inside another CLI.
+/// What the CLI reads of its environment. Variables such as `CLAUDECODE` are left out, because they say that the CLI runs inside another
+/// CLI.
 const PREFIXES: [&str; 10] = [
     "ANTHROPIC_",
     "CLAUDE_CONFIG_DIR",
@@ -80,14 +81,14 @@ pub(super) const BUILT_IN: BuiltIn = BuiltIn {
 };
 
 impl Claude {
-    /// As the settings describe it, with the environment of this process.
+    /// The CLI as the settings describe it, with the environment of this process.
     pub fn of(project: &Project, config: &Config) -> Self {
         let (runs, prices) = (&config.runs, Arc::clone(&config.prices));
         let (path, args) = (runs.claude_path.clone(), runs.claude_args.clone());
         Self::new(path, args, runs.claude_strict, &runs.pass_env, own_environment::entries(), project.root(), prices)
     }
 
-    /// Of the environment `env`, only what the CLI needs and the names in `pass` are handed on. `root` is the project's root.
+    /// `env` is the environment. Only the variables that the CLI needs and the names in `pass` are passed on. `root` is the project's root.
     pub fn new(
         program: PathBuf,
         args: Vec<String>,
@@ -104,7 +105,7 @@ impl Claude {
 }
 
 impl Claude {
-    /// What the CLI gets to know of the environment `env`.
+    /// The environment of the CLI, from the environment `env`.
     pub fn environment(pass: &[String], env: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
         clean(env, &PREFIXES, pass)
     }
@@ -132,11 +133,11 @@ impl Harness for Claude {
         args.extend(self.strict.then(|| "--strict-mcp-config".to_owned()));
         args.extend(self.args.iter().cloned());
         let mut env = self.environment.clone();
-        // With this, a message that the CLI confirms is on its disk. Without it, a process that is killed in its first turn
-        // cannot be resumed. The measurements are in docs/claude-cli.md.
+        // With this variable, a message that the CLI confirms is on its disk. Without it, a process that is killed in its first turn cannot
+        // be resumed. The measurements are in docs/claude-cli.md.
         env.insert("CLAUDE_CODE_EAGER_FLUSH".into(), "1".into());
         if start.leads_team {
-            // Without it the CLI has no tools for a team.
+            // Without this variable the CLI has no tools for a team.
             env.insert("CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS".into(), "1".into());
         }
         Invocation {
@@ -179,7 +180,7 @@ impl Harness for Claude {
         if self.environment.keys().any(|name| name.starts_with("CLAUDE_CODE_USE_")) {
             return Login::Found("a cloud provider is in the environment");
         }
-        // There the login is in the keychain, which would ask the user.
+        // On macOS the login is in the keychain, which would ask the user.
         match cfg!(target_os = "macos") {
             true => Login::Found("its login is not looked for on this system"),
             false => Login::Missing("no login found: log in with `claude`, or set ANTHROPIC_API_KEY"),
@@ -197,12 +198,12 @@ impl Harness for Claude {
 
 pub(super) fn files(start: &AttemptStart<'_>) -> Vec<(&'static str, Vec<u8>)> {
     let ToolServer { name, command, args } = start.tools;
-    // Without `alwaysLoad` the model has to search for our tools first.
+    // Without `alwaysLoad` the model has to search for Hatchery's tools first.
     let server = json!({ "type": "stdio", "command": command, "args": args, "alwaysLoad": true });
     vec![(MCP_CONFIG, json!({ "mcpServers": { *name: server } }).to_string().into_bytes())]
 }
 
-/// The arguments of a process that takes messages. Variadic options get exactly one value, so that they do not swallow what follows.
+/// The arguments of a process that receives messages. Variadic options get exactly one value, so that they do not take the next arguments.
 pub(super) fn conversation(start: &AttemptStart<'_>) -> Vec<String> {
     let mut args: Vec<String> = ["-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json"]
         .into_iter()
@@ -225,7 +226,7 @@ pub(super) fn message(id: &str, text: &str) -> String {
     json!({ "type": "user", "uuid": id, "message": { "role": "user", "content": text } }).to_string()
 }
 
-/// Older versions of the CLI want the input back in an answer that allows.
+/// The answer to a request for permission. Older versions of the CLI need the input in an answer that allows.
 pub(super) fn permission(request: &PermissionRequest, decision: &PermissionDecision) -> String {
     let answer = match decision {
         PermissionDecision::Allow => {

@@ -1,4 +1,4 @@
-//! The codex CLI as `codex app-server`: a conversation in JSON-RPC by lines, on standard input and output.
+//! The codex CLI as `codex app-server`: a conversation in JSON-RPC, one message per line, on standard input and output.
 //!
 //! ```text
 //! initialize, initialized, thread/start | thread/resume + thread/turns/list | thread/fork     the first lines of input
@@ -7,7 +7,7 @@
 //! { id, result: { decision } }              the answer to a request for permission
 //! ```
 //!
-//! Nothing of the connection is kept here: the id of each request says what was asked ([`CodexRequestId`]).
+//! The adapter keeps nothing of the connection: the id of each request says what was requested ([`CodexRequestId`]).
 
 mod sandbox;
 
@@ -26,15 +26,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What codex reads of its environment. Without `CODEX_SANDBOX` and the like, which say that it runs inside another codex.
+/// What codex reads of its environment. Variables such as `CODEX_SANDBOX` are left out, because they say that codex runs inside another
+/// codex.
 const PREFIXES: [&str; 7] =
     ["CODEX_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CA_CERTIFICATE", "OPENAI_", "HTTP", "NO_PROXY"];
 
-/// `plugins` looks up a host on the network. With `instant_interrupt` a message breaks off the answer that is being said, and the model
-/// does not see what it had said.
+/// Features that are switched off. `plugins` looks up a host on the network. With `instant_interrupt` a new message interrupts the answer
+/// that is being written, and the model does not see the interrupted part.
 const DISABLED: [&str; 2] = ["plugins", "instant_interrupt"];
 
-/// What is repeated after each change, and parts of what is not shown while it is written. The whole follows.
+/// Notifications that repeat a whole after each change, or that are parts of something that is not shown while it is written.
 const NOT_WANTED: [&str; 7] = [
     "item/reasoning/summaryPartAdded",
     "item/plan/delta",
@@ -45,11 +46,11 @@ const NOT_WANTED: [&str; 7] = [
     "turn/diff/updated",
 ];
 
-/// How many turns a resumed thread is asked for. A message whose echo was lost with the process is in the last one.
+/// How many turns of a resumed thread are listed. A message whose echo was lost with the process is in the last turn.
 const LISTED_TURNS: u32 = 3;
-/// How long codex waits for our tools to start.
+/// How long codex waits for Hatchery's tools to start.
 const TOOLS_START_SECONDS: u32 = 30;
-/// How long a tool of ours may take: some wait for mail.
+/// How long a tool of Hatchery may take. Some wait for mail.
 const TOOL_SECONDS: u32 = 24 * 3_600;
 
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ pub struct Codex {
     /// Further arguments from the settings.
     pub args: Vec<String>,
     pub environment: BTreeMap<String, String>,
-    /// Codex reports no cost.
+    /// The prices, because codex reports no cost.
     pub prices: Arc<PriceTable>,
 }
 
@@ -66,7 +67,7 @@ pub(super) const BUILT_IN: BuiltIn = BuiltIn {
     name: "codex",
     program: Some(ProgramEntry {
         of: |runs| &runs.codex_path,
-        // Permission profiles are younger than the rest of what we use.
+        // Permission profiles are newer than everything else that Hatchery uses.
         oldest: Some(Version::new(0, 166, 0)),
         install: "install it, or name it by `codex_path`, to run agents with it",
         upgrade: "`npm install -g @openai/codex` installs the newest",
@@ -75,13 +76,13 @@ pub(super) const BUILT_IN: BuiltIn = BuiltIn {
 };
 
 impl Codex {
-    /// As the settings describe it, with the environment of this process.
+    /// codex as the settings describe it, with the environment of this process.
     pub fn of(config: &Config) -> Self {
         let (runs, prices) = (&config.runs, Arc::clone(&config.prices));
         Self::new(runs.codex_path.clone(), runs.codex_args.clone(), &runs.pass_env, own_environment::entries(), prices)
     }
 
-    /// Of the environment `env`, only what codex needs and the names in `pass` are handed on.
+    /// `env` is the environment. Only the variables that codex needs and the names in `pass` are passed on.
     pub fn new(
         program: PathBuf,
         args: Vec<String>,
@@ -113,10 +114,10 @@ impl Harness for Codex {
             reports_cost: false,
             one_at_a_time: false,
             resumes: true,
-            // Its answers are words from a list.
+            // The answers are words from a list.
             explains_denials: false,
             model_choice: ModelChoice::AtStart,
-            // It echoes messages, so this is of no interest.
+            // Not used, because codex echoes messages.
             repeats_history: RepeatsHistory::Always,
         }
     }
@@ -152,7 +153,7 @@ impl Harness for Codex {
     }
 
     fn interrupt(&self, session: Option<&str>, id: &str) -> String {
-        // An empty id means the turn that runs. The id of a turn that is over would be answered at the end of the next one.
+        // An empty id means the running turn. The interrupt of a turn that has ended would be answered at the end of the next turn.
         let params = json!({ "threadId": session, "turnId": "" });
         request(&CodexRequestId::Interrupt(id.to_owned()), "turn/interrupt", params)
     }
@@ -186,8 +187,8 @@ impl Harness for Codex {
     }
 }
 
-/// The answers that are waited for. Before a thread is open, codex lists its turns from an index that may not have the last message.
-/// A new or copied thread is not asked, so all lines are written in one go.
+/// The ids of the answers to wait for. Before a thread is open, codex lists its turns from an index that may not have the last message. The
+/// turns of a new or copied thread are not listed, so all lines are written at once.
 fn answers_awaited(opening: &Opening) -> Vec<String> {
     // The line after `initialize` has no answer of its own.
     let resumed = [CodexRequestId::Initialize, CodexRequestId::Initialize, CodexRequestId::ResumeThread];
@@ -197,7 +198,7 @@ fn answers_awaited(opening: &Opening) -> Vec<String> {
     }
 }
 
-/// The handshake, and the request that opens the thread.
+/// The first request, and the request that opens the thread.
 fn first_lines(start: &AttemptStart<'_>) -> Vec<String> {
     let version = crate::version::version();
     let client = json!({ "name": "hatchery", "title": "Hatchery", "version": version });
@@ -213,7 +214,7 @@ fn first_lines(start: &AttemptStart<'_>) -> Vec<String> {
         "sandbox": sandbox::mode(start.spec.policy()),
         "config": { "mcp_servers": { start.tools.name: tools(start) } },
     });
-    // Without a word about it, a thread that goes on keeps the sandbox that it had.
+    // Without this field, a resumed thread keeps its previous sandbox.
     if let Some(profile) = sandbox::chosen_profile(start.spec.policy()) {
         params["config"]["default_permissions"] = json!(profile);
     }
@@ -244,14 +245,14 @@ fn first_lines(start: &AttemptStart<'_>) -> Vec<String> {
     lines
 }
 
-/// The server with our tools. Without `required` codex begins without it, without `approve` our tools need a permission, and without
-/// `omit_tools_from` the model has to search for them first.
+/// The server with Hatchery's tools. Without `required` codex starts without the server. Without `approve` the tools need a permission.
+/// Without `omit_tools_from` the model has to search for the tools first.
 fn tools(start: &AttemptStart<'_>) -> Value {
     let ToolServer { command, args, .. } = start.tools;
     json!({
         "command": command,
         "args": args,
-        // Codex gives a server an environment of its own; with the tag it is found when everything else is gone.
+        // codex gives a server its own environment. With the tag, the server is found after its parents have ended.
         "env": { ATTEMPT_TAG: start.run_folder.tag() },
         "required": true,
         "default_tools_approval_mode": "approve",

@@ -1,9 +1,9 @@
-//! What a child may know of our environment: what any program needs, what the harness needs, and what the project lists.
-//! Everything else stays out, because a daemon may have been started from anywhere.
+//! The environment of a child process: what any program needs, what the harness needs, and what the settings name. Everything else is left
+//! out, because a daemon may have been started from anywhere.
 
 use std::collections::BTreeMap;
 
-/// What any program needs to find its way.
+/// What any program needs.
 const USUAL: [&str; 18] = [
     "PATH",
     "HOME",
@@ -25,7 +25,7 @@ const USUAL: [&str; 18] = [
     "LC_ALL",
 ];
 
-/// The entries that pass: the usual ones, those that begin with one of `prefixes`, and those that are `named`.
+/// The variables that are passed on: the usual ones, those that begin with one of `prefixes`, and those in `named`.
 pub fn clean(
     from: impl Iterator<Item = (String, String)>,
     prefixes: &[&str],

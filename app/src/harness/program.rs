@@ -1,10 +1,10 @@
-//! Where a program is, found as the system would find it when it is started.
+//! Finds a program in the same way as the system does when it starts the program.
 
 use rustix::fs::{Access, access};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// A bare name is looked for on `path`; anything else is taken from the project's root.
+/// A bare name is searched on `path`. Any other path is relative to the project's root.
 pub fn find_program(wanted: &Path, root: &Path, path: &OsStr) -> Option<PathBuf> {
     let can_be_started = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
     match is_bare(wanted) {
@@ -13,7 +13,7 @@ pub fn find_program(wanted: &Path, root: &Path, path: &OsStr) -> Option<PathBuf>
     }
 }
 
-/// Where it was looked for, in words that follow "is not".
+/// Where the program was searched, as text after "is not".
 pub fn place_of(wanted: &Path) -> &'static str {
     if is_bare(wanted) { "on PATH" } else { "there, or cannot be started" }
 }

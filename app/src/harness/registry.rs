@@ -1,5 +1,5 @@
-//! The registry of the harnesses that are built in. Settings, version checks, `hatchery doctor` and the runner all read this table, so a new harness
-//! is a file in this folder and a line in [`BUILT_IN`]. Agents that speak ACP are named in the settings instead.
+//! The registry of the built-in harnesses. Settings, version checks, `hatchery doctor` and the runner all read this table. So a new harness
+//! is a file in this folder and a line in [`BUILT_IN`]. Agents that speak ACP are defined in the settings instead.
 
 use super::version::Version;
 use super::{Acp, Harness, Harnesses, claude, codex, scripted};
@@ -8,15 +8,15 @@ use crate::project::Project;
 use std::path::Path;
 use std::sync::Arc;
 
-/// All harnesses that are built in.
+/// All built-in harnesses.
 pub const BUILT_IN: [BuiltIn; 3] = [claude::BUILT_IN, codex::BUILT_IN, scripted::BUILT_IN];
 
-/// A harness that is built in.
+/// A built-in harness.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
     /// The name in settings and on the command line.
     pub name: &'static str,
-    /// The program that plays the agents, and how to get it. None if this program plays them itself.
+    /// The agent program, and how to install it. None if this program is the agent program.
     pub program: Option<ProgramEntry>,
     pub make: fn(&HarnessSource<'_>) -> Arc<dyn Harness>,
 }
@@ -24,9 +24,9 @@ pub struct BuiltIn {
 /// The program of a harness.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramEntry {
-    /// The program that the settings name.
+    /// The path in the settings.
     pub of: fn(&Runs) -> &Path,
-    /// The oldest version that the tests know, if they know one.
+    /// The oldest version that the tests cover, if there is one.
     pub oldest: Option<Version>,
     /// What to do if the program is missing.
     pub install: &'static str,
@@ -34,7 +34,7 @@ pub struct ProgramEntry {
     pub upgrade: &'static str,
 }
 
-/// What a harness is made from.
+/// What a harness is created from.
 #[derive(Clone, Copy, Debug)]
 pub struct HarnessSource<'a> {
     pub project: &'a Project,
@@ -49,7 +49,7 @@ pub fn built_in(name: &str) -> Option<BuiltIn> {
 }
 
 impl HarnessSource<'_> {
-    /// All harnesses: those that are built in, and one for each agent that speaks ACP.
+    /// All harnesses: the built-in ones, and one for each agent that speaks ACP.
     pub fn harnesses(&self) -> Harnesses {
         let built_in = BUILT_IN.into_iter().map(|entry| (entry.make)(self));
         let acp = self.config.runs.acp_agents.iter();

@@ -1,4 +1,4 @@
-//! The built-in agent, `hatchery agent-sim`: a real process that plays a script and speaks the stream of the Claude CLI. The demo
+//! The built-in agent, `hatchery agent-sim`: a real process that plays a script and writes the output format of the Claude CLI. The demo
 //! and most tests use it, because it needs no account.
 
 use super::claude::{self, CAPABILITIES, conversation};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct Scripted {
     /// This program.
     pub program: PathBuf,
-    /// Where it records how far it got in its script, for when it is resumed.
+    /// The folder in which it records its position in the script, so that it can be resumed.
     pub state: PathBuf,
     pub environment: BTreeMap<String, String>,
     pub prices: Arc<PriceTable>,
@@ -67,7 +67,8 @@ impl Harness for Scripted {
         let mut args = vec!["agent-sim".to_owned()];
         args.extend(conversation(start));
         args.extend(start.part.iter().flat_map(|part| ["--part".to_owned(), part.clone()]));
-        // A folder is a queue of scripts, of which each agent takes one; agents of a quest have their parts in it.
+        // A folder is a queue of scripts, of which each agent takes one. For agents with a part, the folder contains a script for each
+        // part.
         if let Some(script) = &start.spec.script {
             let queue = start.part.is_none() && PathBuf::from(script).is_dir();
             args.extend([if queue { "--queue" } else { "--script" }.to_owned(), script.clone()]);

@@ -1,5 +1,4 @@
-//! Which version an agent program is, and whether that is new enough. A program is asked with `--version`, once for each state of its
-//! file.
+//! The versions of agent programs, and whether they are new enough. A program is started with `--version`, once for each state of its file.
 
 use super::clean;
 use super::registry::built_in;
@@ -14,11 +13,11 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a program may take to tell its version. Some are large and start slowly. After that, the version is unknown.
+/// How long a program may take to print its version. Some are large and start slowly. After that, the version counts as unknown.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two looks whether it has told.
+/// The pause between two checks whether the program has ended.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How much of an answer is read. A version is a line.
+/// How many bytes of the output are read. A version is one line.
 const ANSWER_BYTES: u64 = 1_000;
 /// How many programs are remembered. A machine has a few.
 const MAX_KNOWN: usize = 64;
@@ -26,7 +25,7 @@ const MAX_KNOWN: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version([u32; 3]);
 
-/// A program as it was when it was asked: a new version has another size or time.
+/// The known versions, by path, size and time of the file. A new version has another size or time.
 type Known = BTreeMap<(PathBuf, u64, Option<SystemTime>), Option<String>>;
 
 impl Version {
@@ -61,7 +60,7 @@ pub struct TooOld {
 }
 
 impl TooOld {
-    /// Looks at what a program says of itself. A program that does not tell its version is taken as it is.
+    /// Compares the version that a program prints. None if the program is new enough, or if its version is unknown.
     pub fn of(harness: &str, program: &Path) -> Option<Self> {
         let needed = built_in(harness)?.program?.oldest?;
         let found = said(program).as_deref().and_then(Version::read)?;
@@ -75,7 +74,7 @@ pub fn too_old(harness: &str, program: &Path) -> Option<String> {
     Some(format!("{} is version {found}, and {needed} or later is needed", program.display()))
 }
 
-/// The line with which a program tells its version.
+/// The line with which a program prints its version.
 pub fn said(program: &Path) -> Option<String> {
     static KNOWN: Mutex<Known> = Mutex::new(Known::new());
     let about = program.metadata().ok()?;
@@ -112,7 +111,7 @@ fn asked(program: &Path) -> Option<String> {
         }
     }
     let output = child.stdout.take()?;
-    // What the program leaves behind may keep the pipe open. Its own answer is in the pipe when it has ended.
+    // Descendants of the program may keep the pipe open. The program's own output is in the pipe when it has ended.
     rustix::io::ioctl_fionbio(&output, true).ok()?;
     let mut answer = Vec::new();
     match output.take(ANSWER_BYTES).read_to_end(&mut answer) {

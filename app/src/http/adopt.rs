@@ -1,4 +1,4 @@
-//! Conversations of the Claude CLI and of codex over HTTP: which there are, and making agents of them.
+//! Conversations of the Claude CLI and of codex over HTTP: lists them, and makes agents from them.
 
 use super::Api;
 use super::error::{ApiError, JsonBody};
@@ -30,16 +30,16 @@ pub struct Adopt {
 /// The conversations of this project, newest first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AdoptableList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     pub sessions: Vec<Adoptable>,
-    /// Where they were looked for.
+    /// The folders that were searched.
     #[serde(rename = "lookedIn")]
     pub looked_in: String,
     /// Transcripts that are too large or cannot be read.
     #[serde(rename = "passedOver")]
     pub passed_over: u64,
-    /// Older ones that were not looked at.
+    /// Older transcripts that were not read.
     #[serde(rename = "leftOut")]
     pub left_out: u64,
 }
@@ -65,7 +65,7 @@ pub struct Adoptable {
     pub pid: Option<u32>,
 }
 
-/// What an adoption made.
+/// The result of an adoption.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AdoptedView {
     pub agent: AgentId,
@@ -89,7 +89,7 @@ pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiErro
     }
     let look = move || {
         let of_claude = match transcripts.list() {
-            // Codex may have a home of its own.
+            // Codex may have its own home folder.
             Err(TranscriptError::NoHome) => TranscriptList::default(),
             listed => listed?,
         };
@@ -115,7 +115,7 @@ pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiErro
 #[utoipa::path(post, path = "/api/adopt", operation_id = "adopt", tag = "adoption", request_body = Adopt,
     responses((status = 201, description = "Adopted", body = AdoptedView)))]
 pub async fn take(State(api): State<Api>, body: JsonBody<Adopt>) -> Result<(StatusCode, Json<AdoptedView>), ApiError> {
-    // In a task, because one that is dropped in the middle would leave half of an agent behind.
+    // In a task, because a future that is dropped in the middle would leave an incomplete agent behind.
     let adopted = tokio::spawn(adopt(api, body.0)).await.unwrap_or_else(|error| Err(broken(&error)));
     Ok((StatusCode::CREATED, Json(adopted?)))
 }
@@ -144,7 +144,7 @@ async fn adopt(api: Api, wish: Adopt) -> Result<AdoptedView, ApiError> {
     Ok(AdoptedView { agent: adopted.agent, name, session, messages: adopted.messages, unread, pid })
 }
 
-/// Looks at files, which may take long.
+/// Reads files, which may take long.
 async fn looking<T: Send + 'static>(
     look: impl FnOnce() -> Result<T, TranscriptError> + Send + 'static,
 ) -> Result<T, ApiError> {

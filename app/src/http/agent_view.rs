@@ -1,4 +1,4 @@
-//! An agent as the API shows it: who it is, what it does at the moment, and how that is known.
+//! An agent as the API shows it: its data, what it is doing now, and the evidence.
 
 use hatchery_core::agent::{Agent, Lifecycle};
 use hatchery_core::event::MessageEvent;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// How much is shown of what an agent does.
+/// How many characters of what an agent is doing are shown.
 const DOING_CHARS: usize = 200;
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -27,12 +27,12 @@ pub struct AgentView {
     pub created: Timestamp,
     #[serde(rename = "lastActive")]
     pub last_active: Timestamp,
-    /// The agent whose history it inherits, and the last message of it that it inherits.
+    /// The agent whose history this agent inherits. `fork_point` is the last inherited message.
     #[serde(rename = "forkedFrom")]
     pub forked_from: Option<AgentId>,
     #[serde(rename = "forkPoint")]
     pub fork_point: Option<EventId>,
-    /// Its own messages.
+    /// How many messages it has itself, without the inherited ones.
     pub messages: u64,
     #[serde(rename = "lastMessage")]
     pub last_message: Option<EventId>,
@@ -52,19 +52,19 @@ pub struct AgentView {
     #[serde(with = "crate::amounts::usage")]
     #[schema(value_type = crate::amounts::UsageAmount)]
     pub spent: Usage,
-    /// How full the context of its model is. Null until its agent program says so.
+    /// How full the context of its model is. Null until the agent program reports it.
     #[serde(default)]
     pub context: Option<ContextUse>,
-    /// The question to the user that it waits for.
+    /// The open question to the user for whose answer it waits.
     #[serde(default)]
     pub question: Option<EventId>,
     /// Its assignment, if it works on a quest.
     #[serde(default)]
     pub assignment: Option<AssignmentView>,
-    /// When it expires if it has chosen no name by then. Null unless it hatches.
+    /// When the agent expires unless it is heard from. Null if it is not hatching.
     #[serde(default)]
     pub until: Option<Timestamp>,
-    /// The seat that it sits in or sat in. Seat 4 is the lead's.
+    /// The seat in which it sits or sat. Seat 4 is the lead's.
     #[serde(default)]
     pub seat: Option<Position>,
 }
@@ -72,12 +72,12 @@ pub struct AgentView {
 /// The last message or tool call of an agent, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Doing {
-    /// The message that it is from.
+    /// The message that contains it.
     pub message: EventId,
     pub at: Timestamp,
     /// The tool, if it is a call.
     pub tool: Option<String>,
-    /// The first line of what was said, or what the tool was called with. At most 200 characters.
+    /// The first line of the text, or the most important argument of the tool. At most 200 characters.
     pub line: String,
 }
 
@@ -103,7 +103,7 @@ pub enum AgentState {
 }
 
 impl AgentState {
-    /// False when nothing can happen to it any more.
+    /// False if the agent is in a final state.
     pub fn is_living(self) -> bool {
         !matches!(self, Self::Expired | Self::Dead)
     }
@@ -133,7 +133,7 @@ impl fmt::Display for AgentState {
     }
 }
 
-/// The question to the user that an agent waits for.
+/// The open question to the user for whose answer an agent waits.
 pub(super) fn open_question(world: &World, agent: AgentId) -> Option<EventId> {
     let of_run = || world.run(agent)?.question;
     let of_permission = || world.run(agent)?.attempt.permissions.iter().find_map(|pending| pending.question());
@@ -146,7 +146,7 @@ pub(super) fn open_question(world: &World, agent: AgentId) -> Option<EventId> {
 }
 
 impl AgentView {
-    /// Nothing when there is no such agent.
+    /// None if there is no such agent.
     pub fn of(world: &World, id: AgentId, now: Timestamp) -> Option<Self> {
         world.agent(id).map(|agent| Self::new(world, id, agent, now))
     }
@@ -189,15 +189,15 @@ impl AgentView {
     }
 }
 
-/// What was known last. Evidence may also be of what is to come, such as the end of a wait.
+/// The newest evidence. Evidence may also be about the future, such as the end of a wait.
 fn newest(evidence: Vec<Evidence>, now: Timestamp) -> Option<Evidence> {
     let past = evidence.into_iter().filter(|it| it.at <= now);
-    // Of two that are equally old the first counts: it is about the run.
+    // If two are equally old, the first counts, because it is about the run.
     past.reduce(|newest, other| if other.at > newest.at { other } else { newest })
 }
 
 impl Doing {
-    /// Nothing when the event is none that an agent says.
+    /// None if the event is not a message.
     pub fn of(seats: &Seats, record: &Record) -> Option<Self> {
         let Event::Message(MessageEvent::Added { agent, kind, content, .. }) = &record.event else { return None };
         let (tool, line) = match kind {
@@ -211,7 +211,7 @@ impl Doing {
     }
 }
 
-/// A call as it stands in a history.
+/// A tool call as a message of a history.
 #[derive(Deserialize)]
 struct ToolCall {
     name: String,
@@ -219,7 +219,7 @@ struct ToolCall {
     input: Value,
 }
 
-/// The argument that says most about a call: the usual ones by their names, else the first text.
+/// The most important argument of a call: one with a usual name, otherwise the first string.
 pub fn called_with(input: &Value) -> String {
     const TELLING: [&str; 8] = ["command", "file_path", "path", "pattern", "url", "query", "prompt", "description"];
     let by_name = TELLING.iter().find_map(|name| input[*name].as_str());
@@ -227,7 +227,7 @@ pub fn called_with(input: &Value) -> String {
     by_name.or_else(first).map(cut).unwrap_or_default()
 }
 
-/// The first line that has something in it, and not too much of it.
+/// The first line that is not empty, shortened.
 fn cut(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     line.chars().take(DOING_CHARS).collect()

@@ -1,4 +1,4 @@
-//! Agents over HTTP: the registry, fork and kill. An agent is named by its id, the beginning of it, or its name.
+//! Agents over HTTP: the registry, fork and kill. An agent is named by its id, by the beginning of its id, or by its name.
 
 use super::agent_view::{AgentView, Doing};
 use super::error::{ApiError, JsonBody, PathParts, Query};
@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Of how many agents at work the last words are read from the log for one list: those that were active last.
+/// For how many working agents the last text or tool call is read from the log for one list: those that were active last.
 const MAX_DOING: usize = 500;
-/// How many agents at rest are listed with what they said last. A person looks at the latest.
+/// For how many agents at rest the last text or tool call is read: those that were active last.
 const MAX_SAID: usize = 40;
 
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
@@ -61,7 +61,7 @@ pub struct Fork {
         pattern = "^[^\\s\\x00-\\x1f\\x7f-\\x9f]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f])?$"
     )]
     model: Option<String>,
-    /// Accept a name that another living agent has. For agents that choose their names; a name that a person gives is refused then.
+    /// Accept a name that another living agent has. For agents that choose their own names. Otherwise such a name is refused.
     #[serde(default)]
     #[serde(rename = "anyName", alias = "any_name")]
     any_name: bool,
@@ -88,7 +88,7 @@ pub struct RenameAgent {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WakeAgent {
-    /// The session in which it is awake.
+    /// The session that the agent joins.
     session: Option<SessionId>,
 }
 
@@ -107,7 +107,7 @@ pub struct Kill {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AgentList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     pub agents: Vec<AgentView>,
 }
@@ -115,7 +115,7 @@ pub struct AgentList {
 /// One agent, and when this was so.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct AgentDetail {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     #[serde(flatten)]
     pub agent: AgentView,
@@ -138,7 +138,7 @@ pub struct AgentQuery {
 /// The effects of a kill.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct KillPreview {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     /// The agents that would die; the named one first.
     pub killed: Vec<AgentId>,
@@ -168,7 +168,7 @@ pub struct KillQuery {
     cascade: bool,
 }
 
-/// Who is meant by a reference in a path or a body.
+/// The agent that a reference in a path or a body means.
 pub(super) fn find(api: &Api, reference: &str) -> Result<AgentId, ApiError> {
     let world = api.handle.view();
     agent::resolve(&world, reference).map_err(|refusal| not_found(&world, reference, refusal))
@@ -182,10 +182,10 @@ pub(super) fn not_found(world: &World, reference: &str, refusal: hatchery_core::
     }
 }
 
-/// How many of the agents that may be meant are listed.
+/// How many agents an ambiguous reference lists.
 const MAX_CANDIDATES: usize = 10;
 
-/// Lists who may be meant, with what tells them apart.
+/// Lists the agents that a reference may mean, with data that distinguishes them.
 fn ambiguous(world: &World, reference: &str, candidates: &[AgentId]) -> ApiError {
     let line = |id: &AgentId| {
         let agent = world.agent(*id)?;
@@ -222,7 +222,7 @@ pub async fn list(State(api): State<Api>, query: Query<AgentQuery>) -> Result<Js
             && quest.is_none_or(|quest| world.assignment(*id).is_some_and(|it| it.quest == quest))
     };
     let mut agents: Vec<(AgentId, &Agent)> = world.agents().filter(is_meant).collect();
-    // By the log: clocks may stand still or run backwards.
+    // Sorted by their position in the log, because clocks may stand still or run backwards.
     agents.sort_by_key(|(_, agent)| agent.born);
     let now = clock::now();
     let mut agents: Vec<AgentView> =
@@ -248,7 +248,7 @@ pub(super) async fn add_doing(api: &Api, world: &World, mut agents: Vec<&mut Age
     Ok(())
 }
 
-/// What agents said or called last. It is left out while the store cannot be reached: everything else is known.
+/// The last text or tool call of agents. Empty while the store cannot be reached, because everything else is known.
 async fn latest_spoken(api: &Api, of: &[AgentId]) -> Result<BTreeMap<AgentId, Record>, ApiError> {
     match api.handle.latest_spoken(of).await {
         Err(HistoryError::Store(StoreError::Unavailable(_))) => Ok(BTreeMap::new()),
@@ -269,8 +269,8 @@ pub async fn show(State(api): State<Api>, reference: PathParts<String>) -> Resul
     Ok(Json(AgentDetail { head: world.head(), agent }))
 }
 
-/// The id of a new agent: the caller's choice, or a random id. To be called first. A repeated request must be refused with `agent_exists`,
-/// although other things may have become wrong since the first request.
+/// The id of a new agent: the caller's choice, or a random id. Must be called first: a repeated request must be refused with
+/// `agent_exists`, even if something else has become wrong since the first request.
 pub(super) fn new_agent_id(world: &World, id: Option<AgentId>) -> Result<AgentId, hatchery_core::Refusal> {
     match id {
         Some(id) if world.is_taken(id) => Err(hatchery_core::Refusal::AgentExists(id)),
@@ -307,7 +307,7 @@ pub async fn fork(State(api): State<Api>, body: JsonBody<Fork>) -> Result<(Statu
         }
         false => None,
     };
-    // A child that does not start yet will be run as its parent was.
+    // If the child does not start yet, it will be run like its parent.
     let spec = run.as_deref().or(last);
     let model = model.or_else(|| spec?.model.clone());
     let provider = provider.or_else(|| Some(spec?.harness.clone()));
@@ -392,9 +392,9 @@ pub async fn preview_kill(
             _ => {}
         }
     }
-    // Something else may have been due at this very moment.
+    // Something else may have been due at the same time.
     preview.stopped.retain(|stopped| preview.killed.contains(stopped));
-    // The one that was named may come last: those below it die first.
+    // The named agent may come last, because its descendants die first.
     preview.killed.sort_by_key(|killed| *killed != agent);
     Ok(Json(preview))
 }

@@ -1,5 +1,5 @@
-//! The branches with the work of quests and agents, over HTTP. The daemon never changes the user's checkout: `hatchery merge` does, in the
-//! user's own process, and reports back.
+//! The branches with the work of quests and agents, over HTTP. The daemon never changes the user's checkout: `hatchery merge` does this in
+//! the user's own process, and reports back.
 
 use super::Api;
 use super::changes::in_repository;
@@ -17,14 +17,14 @@ use hatchery_core::{AgentId, Event, EventId, MessageKind, QuestId, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// How many messages of an agent are read for a title and a description.
+/// How many messages of an agent are read to find a title and a description.
 const READ_MESSAGES: usize = 10_000;
-/// The longest title: what hosts of repositories show in one line.
+/// The longest title: as much as repository hosts show in one line.
 const TITLE_CHARS: usize = 72;
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BranchList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     /// The newest last.
     pub branches: Vec<BranchLine>,
@@ -38,7 +38,7 @@ pub struct BranchLine {
     pub id: String,
     /// The agent's name.
     pub name: Option<String>,
-    /// What the branch and the worktrees are called after.
+    /// The slug in the name of the branch and of the worktrees.
     pub slug: String,
     pub branch: String,
     /// An agent works on it at this moment.
@@ -64,20 +64,20 @@ pub struct BranchView {
     pub line: BranchLine,
     /// Its newest commit; null if the branch does not exist, because nothing was begun or all of it was merged.
     pub head: Option<String>,
-    /// Where it left your branch.
+    /// The commit at which it left your branch.
     pub base: Option<String>,
     /// Commits that your branch does not have.
     pub commits: u64,
-    /// Files that differ, with those that are not committed yet.
+    /// Files that differ, including uncommitted changes.
     pub files: u64,
     pub added: u64,
     pub removed: u64,
-    /// What was left out of the commit: by-products.
+    /// By-products that were left out of the commit.
     #[serde(rename = "leftOut")]
     pub left_out: Vec<String>,
-    /// For a commit or a pull request: one line.
+    /// The title for a commit or a pull request: one line.
     pub title: String,
-    /// The same: the rest.
+    /// The description for a commit or a pull request.
     pub body: String,
 }
 
@@ -180,7 +180,7 @@ fn called(world: &World, agent: AgentId) -> String {
     world.agent(agent).and_then(|it| it.name.clone()).unwrap_or_else(|| agent.to_string())
 }
 
-/// Names those who work on the branch: the agent whose branch it is, or forks of it.
+/// Refuses if an agent works on the branch, and names it: the owner of the branch, or forks of it.
 fn refuse_busy(world: &World, line: &BranchLine) -> Result<(), ApiError> {
     let on_branch: Vec<AgentId> = on_branch(world, &line.slug).collect();
     let busy: Vec<AgentId> = on_branch.iter().copied().filter(|id| is_busy(world, *id)).collect();
@@ -205,14 +205,14 @@ fn refuse_busy(world: &World, line: &BranchLine) -> Result<(), ApiError> {
     ))
 }
 
-/// The quests and agents that have a branch, in the order in which they began.
+/// The quests and agents that have a branch, in the order of their creation.
 fn lines(world: &World) -> Vec<BranchLine> {
     let quests = world.quests().filter_map(|(id, quest)| Some((quest.created, quest_line(world, id)?)));
     let busy = busy_slugs(world);
     let agents = world.runs().filter_map(|(id, _)| Some((world.agent(id)?.created, agent_line(world, id, &busy)?)));
     let mut all: Vec<_> = quests.chain(agents).collect();
     all.sort_by_key(|(at, _)| *at);
-    // A fork works on the branch of its parent, which was there first.
+    // A fork works on the branch of its parent, which is older.
     let mut seen = BTreeSet::new();
     all.into_iter().map(|(_, line)| line).filter(|line| seen.insert(line.slug.clone())).collect()
 }
@@ -257,13 +257,13 @@ fn agent_line(world: &World, id: AgentId, busy: &BTreeSet<&str>) -> Option<Branc
     })
 }
 
-/// Whether an agent may change files at this moment. One that stays for more messages does not between two turns.
+/// Whether an agent may change files at this moment. An agent that stays for more messages does not between two turns.
 fn is_busy(world: &World, agent: AgentId) -> bool {
     let at_rest = |run: &Run| matches!(run.state, RunState::Running { .. }) && !run.attempt.in_turn;
     world.run(agent).is_some_and(|run| run.is_open() && !at_rest(run))
 }
 
-/// Which branch is meant.
+/// The branch that a reference means.
 fn find(api: &Api, reference: &str) -> Result<BranchLine, ApiError> {
     let world = api.handle.view();
     let name = reference.strip_prefix("hatchery/").unwrap_or(reference);
@@ -327,7 +327,7 @@ async fn view(api: &Api, line: BranchLine, left_out: Vec<String>) -> Result<Bran
     Ok(BranchView { line, head, base, commits, files, added, removed, left_out, title, body })
 }
 
-/// A title and a description, from what was asked for and what was said about it.
+/// A title and a description, from the request and the answers.
 async fn words(api: &Api, line: &BranchLine) -> Result<(String, String), ApiError> {
     let world = api.handle.view();
     match line.kind {
@@ -369,7 +369,7 @@ fn of_quest(document: &QuestDocument) -> (String, String) {
     (title, body.trim_start().to_owned())
 }
 
-/// The first line, if it is short enough for a title, and the rest.
+/// The first line, if it is short enough for a title, and the rest of the text.
 fn titled(text: &str) -> (String, String) {
     let text = text.trim();
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));

@@ -1,4 +1,4 @@
-//! What was changed by an agent, a step or a quest, over HTTP: which files, how many lines, and the difference of one file.
+//! The changes of an agent, a step or a quest, over HTTP: which files, how many lines, and the difference of one file.
 
 use super::Api;
 use super::error::{ApiError, PathParts, Query};
@@ -13,7 +13,7 @@ use hatchery_core::{AgentId, EventId, QuestId, World};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The longest path that is asked about: more than a file system takes.
+/// The longest path in a request: longer than file systems allow.
 const MAX_PATH_BYTES: usize = 4_096;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -25,7 +25,7 @@ pub struct ChangesQuery {
     file: Option<String>,
 }
 
-/// Where to look for what was changed.
+/// Where the changes are.
 enum ChangesOf {
     /// The branch of a quest, by its slug.
     Quest(String),
@@ -87,7 +87,7 @@ pub async fn of_step(
     answer(&api, place, query.0).await
 }
 
-/// All changes, or the difference of the file that was asked for.
+/// All changes, or the difference of the requested file.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum ChangesAnswer {
@@ -95,7 +95,7 @@ pub enum ChangesAnswer {
     File(FileDiff),
 }
 
-/// Does something with the repository of the project, on a thread that may block.
+/// Uses the repository of the project, on a thread that may block.
 pub(super) async fn in_repository<T: Send + 'static>(
     api: &Api,
     work: impl FnOnce(&Repository) -> Result<T, WorktreeError> + Send + 'static,
@@ -150,11 +150,11 @@ const MAX_FILES: usize = 20_000;
 /// The files of an agent's folder.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FileList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
-    /// Paths from the folder on, sorted.
+    /// Paths relative to the folder, sorted.
     pub files: Vec<String>,
-    /// There are more than are listed.
+    /// There are more files than the list has.
     pub more: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What clients get that know only the original program: its event stream (`?dialect=julian`), and errors in its form.
+//! For clients that know only the original program of the seats: its event stream (`?dialect=julian`), and errors in its form.
 
 use super::error::ApiError;
 use super::{Api, ApiContext};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// How soon a browser comes back after the daemon went away.
+/// How soon a browser reconnects after the daemon was stopped.
 const OPENING: &str = "retry: 1000\n\n";
 
 /// One client of the stream.
@@ -26,7 +26,7 @@ struct DialectClient {
     api: Api,
     follower: RecordFollower,
     translator: Translator,
-    /// The last id that the client was sent.
+    /// The last id that was sent to the client.
     announced: EventId,
     heartbeat: Interval,
     closing: watch::Receiver<bool>,
@@ -60,7 +60,7 @@ pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiErr
     Ok((headers, Body::from_stream(frames)).into_response())
 }
 
-/// Such clients show `error` as it is, so it must be a sentence for them. Who has our token knows our own form.
+/// Such clients show the field `error` to people, so it must be a sentence. A client with our token knows our own form.
 pub async fn say_errors(State(context): State<Arc<ApiContext>>, request: Request, next: Next) -> Response {
     let dialect = context.settings.defaults().seats.dialect;
     let is_theirs = dialect == Dialect::Julian && !context.guard.has_token(request.headers());
@@ -82,7 +82,7 @@ pub async fn say_errors(State(context): State<Arc<ApiContext>>, request: Request
 }
 
 impl DialectClient {
-    /// What to send next. None when the stream ends; the client comes back with its last id.
+    /// What to send next. None if the stream ends; then the client reconnects with its last id.
     async fn next(&mut self) -> Option<Bytes> {
         if std::mem::take(&mut self.opening) {
             return Some(Bytes::from_static(OPENING.as_bytes()));
@@ -125,7 +125,7 @@ impl DialectClient {
         }
     }
 
-    /// Keeps the connection awake. A frame with an id and no data moves a client's cursor, and is not an event for it.
+    /// Keeps the connection open. A frame with an id and without data moves the client's cursor, and is not an event for the client.
     fn heartbeat(&mut self) -> Bytes {
         let cursor = self.translator.position();
         match cursor > self.announced {

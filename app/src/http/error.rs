@@ -1,4 +1,4 @@
-//! Errors as the API tells them: always JSON, always with a code for programs and a hint for people.
+//! Errors of the API: always JSON, always with a code for programs and a hint for people.
 
 use crate::engine::SubmitError;
 use crate::store::StoreError;
@@ -30,7 +30,7 @@ pub struct ErrorBody {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ErrorDetail {
-    /// A stable word for programs.
+    /// A word that programs can rely on. It never changes.
     pub code: String,
     /// What happened, to which id.
     pub message: String,
@@ -57,7 +57,7 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(self.body())).into_response();
-        // For `dialect.rs`, which says it in another form.
+        // For `dialect.rs`, which may write the error in another form.
         response.extensions_mut().insert(self.clone());
         match self.status {
             StatusCode::SERVICE_UNAVAILABLE => {
@@ -92,7 +92,7 @@ impl From<SubmitError> for ApiError {
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "command_failed",
                 error,
-                "this is a bug in Hatchery: .hatchery/daemon.log has the cause; everything else goes on",
+                "this is a bug in Hatchery: .hatchery/daemon.log has the cause; the daemon keeps running",
             ),
             SubmitError::Stopped => Self::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -104,7 +104,7 @@ impl From<SubmitError> for ApiError {
     }
 }
 
-/// A store that fails is the server's trouble: 503 or 507, never the caller's fault, and never silence.
+/// A failing store is never the caller's fault, so the status is 503 or 507.
 impl From<&StoreError> for ApiError {
     fn from(error: &StoreError) -> Self {
         let (status, code, hint) = match error {
@@ -151,7 +151,7 @@ impl From<&StoreError> for ApiError {
     }
 }
 
-/// Query parameters, refused in JSON.
+/// Query parameters. An error is JSON.
 #[derive(Debug)]
 pub struct Query<T>(pub T);
 
@@ -169,7 +169,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// Parts of the path, refused in JSON.
+/// Parts of the path. An error is JSON.
 #[derive(Debug)]
 pub struct PathParts<T>(pub T);
 
@@ -187,7 +187,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathPar
     }
 }
 
-/// A JSON body, refused in JSON. The content type is asked for because a form on a foreign page cannot set it.
+/// A JSON body. An error is JSON. The content type is required, because a form on a foreign page cannot set it.
 #[derive(Debug)]
 pub struct JsonBody<T>(pub T);
 
@@ -215,7 +215,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// A JSON body that may be missing, for clients that send none where nothing is to be said. Unknown fields are passed over.
+/// A JSON body that may be missing, for clients that send no body if they have nothing to say. Unknown fields are ignored.
 #[derive(Debug)]
 pub struct Loose<T>(pub T);
 
@@ -232,7 +232,7 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for Loose<T> 
     }
 }
 
-/// A body of text of at most so many bytes, refused in JSON.
+/// A body of text with at most `LIMIT` bytes. An error is JSON.
 #[derive(Debug)]
 pub struct Text<const LIMIT: usize>(pub String);
 
@@ -241,7 +241,7 @@ impl<const LIMIT: usize, S: Send + Sync> FromRequest<S> for Text<LIMIT> {
 
     async fn from_request(mut request: Request, state: &S) -> Result<Self, ApiError> {
         let less = format!("send at most {LIMIT} bytes");
-        // What says beforehand that it is too long need not come.
+        // A body that is announced as too long need not arrive.
         let length =
             request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if length.is_some_and(|length: usize| length > LIMIT) {

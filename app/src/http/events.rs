@@ -1,4 +1,4 @@
-//! The log over HTTP: as a live stream, and as pages.
+//! The log over HTTP: as a live stream, and as an export.
 
 use super::Api;
 use super::error::{ApiError, Query};
@@ -37,11 +37,11 @@ pub struct Cursor {
     /// Only events after this id; 0 or -1 is the beginning. Overrides `Last-Event-ID`. Must not be beyond the end of the log.
     #[param(minimum = -1)]
     after: Option<i64>,
-    /// Only events about these agents, and their mail: ids, beginnings of ids, or names, divided by commas.
+    /// Only events about these agents, and their mail: ids, beginnings of ids, or names, separated by commas.
     agent: Option<String>,
-    /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, divided by commas.
+    /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, separated by commas.
     quest: Option<String>,
-    /// Only events of these types, divided by commas.
+    /// Only events of these types, separated by commas.
     #[serde(rename = "type")]
     #[param(rename = "type")]
     kind: Option<String>,
@@ -51,7 +51,7 @@ pub struct Cursor {
     dialect: Option<Dialect>,
 }
 
-/// Only described here: it is read by hand, because `after` wins.
+/// Only for the description: the header is read by hand, because `after` overrides it.
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
 pub struct LastSeen {
@@ -60,17 +60,17 @@ pub struct LastSeen {
     _last_event_id: Option<i64>,
 }
 
-/// A filtered stream tells its client its position at the latest after so many events that do not match.
+/// A filtered stream reports its position to the client after at most this many events that do not match.
 const MAX_UNANNOUNCED: u64 = PAGE_ROWS as u64;
-/// A comment line: keeps proxies and clients awake, and is not an event.
+/// A comment line, which keeps the connection open for proxies and clients and is not an event.
 const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
-/// How soon a browser comes back after the daemon went away.
+/// How soon a browser reconnects after the daemon was stopped.
 const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 
-/// What is wrong with the store: `event: trouble` in the stream.
+/// The current problem of the store: `event: trouble` in the stream.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Trouble {
-    /// Null when all is well again.
+    /// Null if there is no problem any more.
     pub trouble: Option<String>,
 }
 
@@ -83,7 +83,7 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
     let filter = filter(&api, &FilterText { agent, quest, kind, ..FilterText::default() })?;
     let last_seen = headers.get("last-event-id").filter(|value| !value.is_empty());
     let after = match (after, last_seen) {
-        // A browser that comes back asks with its first address again, and says in the header what it has seen.
+        // A browser that reconnects uses its first address again, and sends the last event that it has seen in the header.
         (Some(after), None) => after,
         (Some(after), Some(_)) if dialect == Dialect::Hatchery => after,
         (None, None) => 0,
@@ -96,7 +96,7 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
         })?,
     };
     if dialect == Dialect::Julian {
-        // Such clients say by a very large number that they want only what is new.
+        // Such clients send a very large number if they want only new events.
         let now = api.handle.head();
         let after = if after > i64::try_from(now.0).unwrap_or(i64::MAX) { now } else { cursor(&api, after).await? };
         return super::dialect::stream(&api, after).await;
@@ -150,12 +150,12 @@ struct EventClient {
     heartbeat: Interval,
     closing: watch::Receiver<bool>,
     troubles: watch::Receiver<Option<String>>,
-    /// The trouble that the client was told of.
+    /// The problem that was last reported to the client.
     told: Option<String>,
 }
 
 impl EventClient {
-    /// What to send next. None when the stream ends; the client comes back with its last id.
+    /// What to send next. None if the stream ends; then the client reconnects with its last id.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(opening) = self.opening.take() {
             return Some(opening);
@@ -191,7 +191,7 @@ impl EventClient {
     }
 }
 
-/// A frame with the trouble of the store, if the client was `told` something else. It has no id, so it moves no cursor.
+/// A frame with the problem of the store, if it is not the one in `told`. The frame has no id, so it moves no cursor.
 fn new_trouble(handle: &Handle, told: &mut Option<String>) -> Option<Bytes> {
     let trouble = handle.trouble();
     if trouble == *told {
@@ -202,17 +202,17 @@ fn new_trouble(handle: &Handle, told: &mut Option<String>) -> Option<Bytes> {
     Some(Bytes::from(format!("event:trouble\ndata:{data}\n\n")))
 }
 
-/// The frames that a client wants.
+/// The frames for one client.
 struct EventSource {
     follower: Follower,
     handle: Handle,
     filter: LogFilter,
-    /// The last id that the client was sent. Used with a filter only.
+    /// The last id that was sent to the client. Used only with a filter.
     announced: EventId,
 }
 
 impl EventSource {
-    /// The next frames. Safe to drop while it waits.
+    /// The next frames. The future may be dropped while it waits.
     async fn next_frames(&mut self) -> Result<Bytes, FollowError> {
         if self.filter.is_empty() {
             return self.follower.next_frames().await;
@@ -235,8 +235,8 @@ impl EventSource {
         }
     }
 
-    /// Keeps the connection awake. With a filter it also tells the client how far the log is: a client that comes back continues
-    /// there, and the same events are not searched again.
+    /// Keeps the connection open. With a filter it also reports the position in the log: a client that reconnects continues there, so the
+    /// same events are not searched again.
     fn heartbeat(&mut self) -> Bytes {
         match !self.filter.is_empty() && self.follower.cursor() > self.announced {
             true => self.announce(),
@@ -244,14 +244,15 @@ impl EventSource {
         }
     }
 
-    /// A frame with an id and no data moves a client's cursor, and is not an event for it.
+    /// A frame with an id and without data, which moves the client's cursor and is not an event for the client.
     fn announce(&mut self) -> Bytes {
         self.announced = self.follower.cursor();
         Bytes::from(format!("id:{}\n\n", self.announced))
     }
 }
 
-/// A cursor beyond the log belongs to another log: waiting there would be waiting for nothing.
+/// The position for a cursor. A cursor after the end of the log belongs to another log, and its client would wait forever, so it is
+/// refused.
 pub(super) async fn cursor(api: &Api, after: i64) -> Result<EventId, ApiError> {
     let after = match u64::try_from(after) {
         Ok(after) => EventId(after),
@@ -266,7 +267,7 @@ pub(super) async fn cursor(api: &Api, after: i64) -> Result<EventId, ApiError> {
     };
     if after > api.handle.head() {
         let store = std::sync::Arc::clone(api.handle.store());
-        // Another daemon may have written what we have not read yet. If that cannot be found out, nothing is said of it.
+        // Another daemon may have written events that this one has not read yet, so the store is asked.
         let head = tokio::task::spawn_blocking(move || store.head()).await;
         let head = head.unwrap_or_else(|error| Err(StoreError::Broken(error.to_string())));
         let head = head.map_err(|error| ApiError::from(&error))?.max(api.handle.head());

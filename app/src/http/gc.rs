@@ -1,4 +1,4 @@
-//! What is left over, over HTTP.
+//! Leftovers over HTTP.
 
 use super::Api;
 use super::error::{ApiError, JsonBody};
@@ -37,7 +37,7 @@ pub struct FoundLeftover {
     pub stays: Option<String>,
 }
 
-/// List or clear what is left over: folders of ended attempts, wards and quests, locks, the state of scripted agents, merged branches.
+/// List or clear leftovers: folders of ended attempts, wards and quests, locks, the state of scripted agents, merged branches.
 #[utoipa::path(post, path = "/api/gc", operation_id = "gc", tag = "daemon", request_body = GcRequest,
     responses((status = 200, description = "What was found", body = Leftovers)))]
 pub async fn gc(State(api): State<Api>, body: JsonBody<GcRequest>) -> Result<Json<Leftovers>, ApiError> {

@@ -1,5 +1,5 @@
-//! Who may come in. The daemon does whatever its API is told, so neither a web page nor a rebound DNS name may speak to
-//! it: the host must be ours, the origin must be ours, and the caller must know the token.
+//! Checks every request. The daemon does whatever its API is told, so neither a foreign web page nor a rebound DNS name may use it: the
+//! host must be this daemon's, the origin must be this daemon's, and the caller must know the token.
 
 use super::ApiContext;
 use super::error::ApiError;
@@ -17,14 +17,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use subtle::ConstantTimeEq as _;
 
-/// What is needed to decide.
+/// What the checks need.
 #[derive(Clone, Debug)]
 pub struct Guard {
     auth: Auth,
     token: String,
     cookie: String,
     allowed_hosts: Vec<String>,
-    /// On loopback only loopback names are ours; elsewhere any bare address is, since a rebound name is not an address.
+    /// On loopback only loopback names count as this daemon's. Otherwise any IP address does, because a rebound name is not an address.
     loopback: bool,
 }
 
@@ -45,7 +45,7 @@ impl Guard {
             || self.allowed_hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
     }
 
-    /// The authority that the request was sent to, if it is ours. A request that names two authorities is ambiguous, so neither counts.
+    /// The authority of the request, if it is this daemon's. A request with two authorities is ambiguous, so it is refused.
     fn our_authority<'a>(&self, headers: &'a HeaderMap, uri: &'a Uri) -> Result<&'a str, ApiError> {
         let mut named = headers.get_all(header::HOST).into_iter().map(|host| host.to_str().unwrap_or_default());
         let authority = named.next().unwrap_or_default();
@@ -72,14 +72,14 @@ impl Guard {
         offered.as_bytes().ct_eq(self.token.as_bytes()).into()
     }
 
-    /// `by_run` when the request carries the token of a run and asks for nothing that this run may not have.
+    /// `by_run` says that the request carries the token of a run and asks only for what this run may have.
     fn check(&self, headers: &HeaderMap, uri: &Uri, by_run: bool) -> Result<(), ApiError> {
         let authority = self.our_authority(headers, uri)?;
         let foreign = |page: &str| {
             ApiError::new(
                 StatusCode::FORBIDDEN,
                 "wrong_origin",
-                format!("a page of `{}` may not speak to this daemon", cut(page)),
+                format!("a page of `{}` may not send requests to this daemon", cut(page)),
                 "open the link that `hatchery up` prints",
             )
         };
@@ -89,8 +89,8 @@ impl Guard {
                 return Err(foreign(origin));
             }
         }
-        // An image or a script on a foreign page is asked for without an origin. To the browser a page of another port of
-        // this machine is of the same site, so it sends the cookie along; but it says where the request comes from.
+        // An image or a script on a foreign page is requested without an origin. For a browser, pages on all ports of this machine are of
+        // the same site, so the cookie is sent along; but the browser also says where the request comes from.
         let site = headers.get("sec-fetch-site").map(|site| site.to_str().unwrap_or_default());
         match site {
             None | Some("same-origin" | "none") => {}
@@ -108,12 +108,12 @@ impl Guard {
         }
     }
 
-    /// Whether a request may learn everything.
+    /// Whether a request may see everything.
     pub(super) fn trusts(&self, headers: &HeaderMap) -> bool {
         self.auth == Auth::None || self.has_token(headers)
     }
 
-    /// The printed link: the token becomes a cookie and leaves the address line.
+    /// Handles the printed link: the token becomes a cookie and disappears from the address line.
     fn opens(&self, request: &Request) -> Option<Response> {
         let is_link = request.method() == Method::GET && request.uri().path() == "/";
         let offered = link_token(request.uri().query()).filter(|_| is_link)?;
@@ -138,8 +138,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The token of a run, if the request names one and stays within what the tools of that run may do: an agent acts only for itself.
-/// Whether the token is genuine is for [`is_token_of`] to say.
+/// The token of a run, if the request has one and asks only for what the tools of that run may do: an agent acts only for itself.
+/// [`is_token_of`] checks whether the token is genuine.
 fn token_of_run(api: &ApiContext, request: &Request) -> Option<(AttemptId, String)> {
     let token = bearer(request.headers())?;
     let of = run_folder::attempt_of_token(token)?;
@@ -188,9 +188,9 @@ fn bare_host(authority: &str) -> Option<&str> {
     ((rest.is_empty() || rest.starts_with(':')) && port.parse::<u16>().is_ok()).then_some(host)
 }
 
-/// What a stranger sent, short enough to be sent back.
+/// A text from an unknown client, short enough to be sent back.
 pub fn cut(text: &str) -> String {
-    /// Enough to recognise it.
+    /// Long enough to recognise the text.
     const SHOWN_CHARS: usize = 100;
     text.chars().take(SHOWN_CHARS).collect()
 }
@@ -210,7 +210,7 @@ pub async fn admit(State(api): State<Arc<ApiContext>>, request: Request, next: N
             }
         }
     };
-    // Only our own page may use an answer, now or from a cache; only its fingerprinted files say otherwise.
+    // Only the daemon's own page may use an answer, now or from a cache. Only its fingerprinted files may be cached.
     let headers = response.headers_mut();
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -218,7 +218,7 @@ pub async fn admit(State(api): State<Arc<ApiContext>>, request: Request, next: N
     response
 }
 
-/// Whether a person has typed an address of the page, and sees what comes back.
+/// Whether a person has entered an address of the page, so that a person sees the answer.
 fn wants_page(request: &Request) -> bool {
     let is_api = request.uri().path().starts_with("/api/");
     request.method() == Method::GET && !is_api && page::is_for_browser(request.headers())

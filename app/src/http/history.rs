@@ -1,4 +1,4 @@
-//! Histories over HTTP: adding to them, cutting them, reading them, and taking them in from elsewhere.
+//! Histories over HTTP: add messages, clear and rewind, read, import.
 
 use super::agents::{find, tell};
 use super::error::{ApiError, JsonBody, PathParts, Query, Text};
@@ -19,17 +19,17 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
-/// The largest file of histories. One file is one forest, whose lines refer to each other: it cannot come in parts, and it is
-/// held in memory while it is taken in, about three times over.
+/// The largest file of histories. The lines of a file refer to each other, so it cannot be sent in parts. During the import it is in memory
+/// about three times.
 const IMPORT_BYTES: usize = 256 << 20;
-/// How many times longer than other requests a file may take to arrive. What is done with it then has no limit: it takes
-/// turns with all other commands.
+/// How many times the usual time limit a file may take to arrive. The import itself has no time limit: it takes turns with all other
+/// commands.
 const IMPORT_PATIENCE: u32 = 20;
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddMessage {
-    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once.
+    /// An id that the caller has chosen. A repeated request with the same id and content gets the same answer, and is carried out only once.
     id: Option<CallerId>,
     kind: MessageKind,
     /// The text. For a rewind: a mark's label, a message's id, or empty for the last mark. At most 1 MiB of UTF-8.
@@ -76,10 +76,10 @@ pub struct HistoryQuery {
 /// The most messages of a history that can be asked for by number.
 const MAX_MESSAGES: usize = 10_000;
 
-/// The replayed context of an agent.
+/// The history of an agent.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct HistoryView {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     pub agent: AgentId,
     pub messages: Vec<MessageView>,
@@ -96,7 +96,7 @@ pub struct MessageView {
     /// The agent that the message belongs to: the agent itself, or an ancestor.
     pub agent: AgentId,
     pub kind: MessageKind,
-    /// The text as a person reads it: the words of an agent of the seats without markers of status. The event has the whole text.
+    /// The text as people read it: texts of agents of the seats have no status markers. The event has the whole text.
     pub content: String,
     /// Its id in the file that it was imported from.
     pub source_id: Option<SourceId>,
@@ -104,16 +104,16 @@ pub struct MessageView {
     /// Whether a model receives it.
     #[serde(rename = "reachesModel")]
     pub reaches_model: bool,
-    /// Whether it was said to the agent, and no process of the agent has heard it yet.
+    /// True if the message was sent to the agent, and no process of the agent has received it yet.
     #[serde(default)]
     #[schema(required = false)]
     pub unheard: bool,
 }
 
-/// What an import made.
+/// The result of an import.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ImportView {
-    /// The file's agent ids, and ours.
+    /// The id in Hatchery for each agent id of the file.
     pub agents: BTreeMap<String, AgentId>,
     pub messages: u64,
 }
@@ -167,7 +167,7 @@ pub async fn read(
     let mut body = format!("{{\"head\":{head},\"agent\":\"{agent}\",\"earlier\":{earlier},\"messages\":[").into_bytes();
     let world = api.handle.view();
     let conversation = world.conversation(agent);
-    // What it inherits was said to others.
+    // Inherited messages were sent to other agents.
     let born = world.agent(agent).map(|agent| agent.born);
     let answered = replay.iter().filter(|message| message.kind != MessageKind::User).map(|message| message.id);
     let answered = answered.chain(born).max().unwrap_or(replay.head());
@@ -184,7 +184,7 @@ pub async fn read(
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// The stored form of a message of which a person does not read everything. None if it is shown as it is.
+/// The stored form of a message without the parts that people do not read. None if the message is shown unchanged.
 fn without_markers(seats: &Seats, message: &Replayed<'_>) -> Result<Option<String>, HistoryError> {
     if message.kind != MessageKind::Assistant || !message.body.contains("[A") {
         return Ok(None);
@@ -198,11 +198,11 @@ fn without_markers(seats: &Seats, message: &Replayed<'_>) -> Result<Option<Strin
     Ok(Some(record.body()))
 }
 
-/// A [`MessageView`]: the message as it is stored, and what follows from its place in the history.
+/// Writes a [`MessageView`]: the stored message, and what its place in the history says about it.
 fn write_message(out: &mut Vec<u8>, message: &Replayed<'_>, unheard: bool) {
     let Replayed { id, body, interrupted, .. } = *message;
     let (reaches_model, rest) = (message.reaches_model(), body.strip_prefix('{').unwrap_or(body));
-    // Nearly every message is heard, so only the others say it.
+    // Nearly every message was received, so only the others have the field.
     let unheard = if unheard { "\"unheard\":true," } else { "" };
     write!(out, "{{\"id\":{id},\"interrupted\":{interrupted},\"reachesModel\":{reaches_model},{unheard}{rest}")
         .expect("a vector takes what it is given");
@@ -280,7 +280,7 @@ pub async fn rewind(
 #[utoipa::path(post, path = "/api/history/import", operation_id = "import_history", tag = "history", request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 201, description = "Taken in", body = ImportView)))]
 pub async fn import(State(api): State<Api>, request: Request) -> Result<(StatusCode, Json<ImportView>), ApiError> {
-    // Before the body is read: what waits for its turn must not wait in memory.
+    // Before the body is read, because files that wait for their turn must not be in memory.
     let turn = api.imports.clone().try_acquire_owned().map_err(|_| {
         let hint = "repeat this when it is done";
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, "import_busy", "another file is being taken in", hint)
@@ -294,7 +294,7 @@ pub async fn import(State(api): State<Api>, request: Request) -> Result<(StatusC
             "nothing was taken in",
         )
     })??;
-    // A task of its own: a caller who goes away must not leave half a file behind.
+    // In a task of its own, because a client that disconnects must not leave half of the file imported.
     let taken_in = tokio::spawn(async move {
         let _turn = turn;
         take_in(&api, body.0).await
@@ -305,7 +305,7 @@ pub async fn import(State(api): State<Api>, request: Request) -> Result<(StatusC
 
 async fn take_in(api: &Api, text: String) -> Result<history_import::ImportedHistory, ApiError> {
     let world = api.handle.view();
-    // Takes seconds of a processor, and few threads serve all requests.
+    // This takes seconds, and only few threads serve requests.
     let rehearsed = tokio::task::spawn_blocking(move || {
         let file = history_import::parse(&text)?;
         history_import::rehearse(World::clone(&world), &file)?;
@@ -319,7 +319,7 @@ fn broken(error: &tokio::task::JoinError) -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "import_failed", error, "look into .hatchery/daemon.log")
 }
 
-/// The world knows ranges of ids, not whose each is: the log does.
+/// The world knows only ranges of ids, so the log is asked which agent a message belongs to.
 pub(super) async fn check_message(api: &Api, agent: AgentId, message: EventId) -> Result<(), ApiError> {
     match api.handle.is_in_history(agent, message).await? {
         true => Ok(()),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct IdeaList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     /// The newest first.
     pub items: Vec<IdeaView>,
@@ -23,7 +23,7 @@ pub struct IdeaList {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct IdeaView {
-    /// Its id.
+    /// The id of the idea.
     pub id: String,
     /// `pending`, `processing`, `processed`, `incorporated` or `error`.
     pub status: String,
@@ -35,7 +35,7 @@ pub struct IdeaView {
 /// An idea after a change that is durable.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ChangedIdea {
-    /// Its id.
+    /// The id of the idea.
     pub id: String,
     /// `pending`, `processing`, `processed`, `incorporated` or `error`.
     pub status: String,
@@ -74,7 +74,8 @@ pub async fn add(State(api): State<Api>, body: JsonBody<NewIdea>) -> Result<(Sta
     Ok((StatusCode::CREATED, Json(carry_out(&api, change).await?)))
 }
 
-/// Change the inbox: add an idea, dismiss one, take one for processing, or say how the processing ended. An idea is taken by exactly one.
+/// Change the inbox: add an idea, dismiss one, take one for processing, or report how the processing ended. Only one client can take an
+/// idea.
 #[utoipa::path(post, path = "/api/inbox/changes", operation_id = "change_inbox", tag = "status", request_body = IdeaChange,
     responses((status = 200, description = "The idea as it is now, or as it was when it was dismissed", body = ChangedIdea)))]
 pub async fn change(State(api): State<Api>, body: JsonBody<IdeaChange>) -> Result<Json<ChangedIdea>, ApiError> {
@@ -97,7 +98,7 @@ async fn carry_out(api: &Api, change: IdeaChange) -> Result<ChangedIdea, ApiErro
     });
     let item = match (kept.as_ref().and_then(Idea::read), &change) {
         (Some(item), _) => item,
-        // Removed, or known already.
+        // The idea was removed, or was known already.
         (None, IdeaChange::Dismiss { id } | IdeaChange::Add { id, .. } | IdeaChange::Finish { id, .. }) => before
             .item(id)
             .or_else(|_| api.handle.view().status().inbox().item(id))

@@ -1,11 +1,11 @@
-//! What a lead is told when its session starts: an earlier conversation, and the artifacts that there are. Clients send a text or a list.
+//! What the first message to a lead contains: an earlier conversation, and the catalogue of artifacts. Clients send a text or a list.
 
 use hatchery_core::seat::escape;
 use serde::{Deserialize, Serialize};
 
-/// The longest transcript and the longest catalogue that a lead is told, in characters.
+/// The longest transcript and the longest catalogue in the first message, in characters.
 const MAX_TOLD_CHARS: usize = 200_000;
-/// The same in bytes as XML: both together are shorter than the longest message.
+/// The longest transcript and the longest catalogue in bytes, as XML. Both together are shorter than the longest message.
 const MAX_TOLD_BYTES: usize = 384 << 10;
 
 /// An earlier conversation.
@@ -44,7 +44,7 @@ pub struct CatalogEntry {
 }
 
 impl PreviousTranscript {
-    /// As a text with a line for each entry. None if there is nothing in it.
+    /// One line for each entry. None if there are no entries.
     pub fn text(self) -> Option<String> {
         match self {
             Self::Text(text) => given(Some(text)),
@@ -62,7 +62,7 @@ impl TranscriptEntry {
 }
 
 impl Catalog {
-    /// As a text with a line for each entry. None if there is nothing in it.
+    /// One line for each entry. None if there are no entries.
     pub fn text(self) -> Option<String> {
         match self {
             Self::Text(text) => given(Some(text)),
@@ -88,7 +88,7 @@ fn joined(lines: impl Iterator<Item = String>) -> Option<String> {
     given(Some(lines.collect::<Vec<_>>().join("\n")))
 }
 
-/// The end of a text as XML, as much as a lead is told of it.
+/// The end of a text as XML, within the limits.
 pub fn newest(text: &str) -> String {
     let mut bytes = 0;
     let fits = |character: &char| {

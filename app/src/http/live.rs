@@ -1,5 +1,5 @@
-//! What an agent is writing at the moment, as a live stream. It is not in the log: a client that misses a part misses nothing that
-//! lasts.
+//! What an agent is writing at the moment, as a live stream. Partials are not in the log: if a client misses one, the whole text is still
+//! in the log later.
 
 use super::Api;
 use super::error::ApiError;
@@ -14,13 +14,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-/// A client gets so many frames a second at most, each with all words that were written since the last one.
+/// The pause between two frames of a client. Each frame has all words that were written since the previous one.
 const PIECE_PAUSE: Duration = Duration::from_millis(50);
 const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
-/// Follow what an agent is writing, as server-sent events. Texts and thoughts that are whole are in the log; only harnesses that
-/// tell what they write have anything here.
+/// Follow what an agent is writing, as server-sent events. Complete texts and thoughts are in the log.
+/// Harnesses that report only complete texts send nothing here.
 #[utoipa::path(get, path = "/api/agents/{agent}/live", operation_id = "follow_live_text", tag = "agents", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "Frames with `data:`, each a LivePiece as JSON: first what has been written so far, then what is added. Comment lines are heartbeats.", content_type = "text/event-stream", body = crate::live_text::LivePiece)))]
 pub async fn of_agent(State(api): State<Api>, reference: Path<String>) -> Result<Response, ApiError> {
@@ -51,7 +51,7 @@ struct PartialsClient {
 }
 
 impl PartialsClient {
-    /// What to send next. None when the daemon shuts down.
+    /// What to send next. None if the daemon shuts down.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(opening) = self.opening.take() {
             return Some(opening);

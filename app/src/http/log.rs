@@ -1,4 +1,4 @@
-//! The log over HTTP, page by page: forwards or backwards, all of it or what is meant by a filter, counted, and found by time.
+//! The log over HTTP, page by page: forwards or backwards, all events or only filtered ones; how many there are, and where a time is.
 
 use super::Api;
 use super::error::{ApiError, Query};
@@ -17,19 +17,19 @@ use std::sync::Arc;
 
 const MAX_LIMIT: u32 = 1_000;
 const DEFAULT_LIMIT: u32 = 100;
-/// The most events that are looked at for one page: an answer comes in a fraction of a second, also when nothing is found.
+/// The most events that are searched for one page, so that an answer takes a fraction of a second even if nothing is found.
 const PAGE_SCAN: u64 = 20_000;
-/// The same for a count.
+/// The most events that are searched for one count.
 const COUNT_SCAN: u64 = 200_000;
 /// How many rows are read at once when the log is read backwards.
 const WINDOW: u64 = 512;
-/// A page is closed when it holds this much. One event may be larger, and is then alone.
+/// A page ends when it has this many bytes. One event may be larger; then it is alone on its page.
 const PAGE_BYTES: usize = 256 << 10;
 const DEFAULT_PARTS: u32 = 100;
 const MAX_PARTS: u64 = 200;
 /// The most values of one filter.
 const MAX_VALUES: usize = 50;
-/// The longest words that are looked for.
+/// The longest search words.
 const MAX_WORDS_BYTES: usize = 256;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -45,17 +45,17 @@ pub struct PageQuery {
     /// At most this many, from 1 to 1000; 100 if not given. Long events make the page shorter.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// Only events about these agents, and their mail: ids, beginnings of ids, or names, divided by commas.
+    /// Only events about these agents, and their mail: ids, beginnings of ids, or names, separated by commas.
     agent: Option<String>,
-    /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, divided by commas.
+    /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, separated by commas.
     quest: Option<String>,
     /// Only events of this step. Needs `quest`.
     step: Option<String>,
-    /// Only events of these types, divided by commas.
+    /// Only events of these types, separated by commas.
     #[serde(rename = "type")]
     #[param(rename = "type")]
     kind: Option<String>,
-    /// No events of these types, divided by commas.
+    /// No events of these types, separated by commas.
     without: Option<String>,
     /// Only events that have these words in them, in small or capital letters. At most 256 bytes.
     #[param(max_length = 256)]
@@ -69,17 +69,17 @@ pub struct CountQuery {
     /// Count events after this id; 0 or -1 means from the beginning.
     #[param(minimum = -1)]
     after: Option<i64>,
-    /// Only events about these agents, and their mail: ids, beginnings of ids, or names, divided by commas.
+    /// Only events about these agents, and their mail: ids, beginnings of ids, or names, separated by commas.
     agent: Option<String>,
-    /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, divided by commas.
+    /// Only events of these quests and of the agents that work for them: ids, or beginnings of ids, separated by commas.
     quest: Option<String>,
     /// Only events of this step. Needs `quest`.
     step: Option<String>,
-    /// Only events of these types, divided by commas.
+    /// Only events of these types, separated by commas.
     #[serde(rename = "type")]
     #[param(rename = "type")]
     kind: Option<String>,
-    /// No events of these types, divided by commas.
+    /// No events of these types, separated by commas.
     without: Option<String>,
     /// Only events that have these words in them, in small or capital letters. At most 256 bytes.
     #[param(max_length = 256)]
@@ -100,29 +100,29 @@ pub struct EventPage {
     events: Vec<EventObject>,
     /// The last event of the log.
     head: EventId,
-    /// The place after which it was looked. To go on backwards, ask with `before` one above it.
+    /// The position after which events were searched. To continue backwards, ask with `before` one above it.
     from: EventId,
-    /// The last event that was looked at. To go on forwards, ask with `after` this.
+    /// The last event that was searched. To continue forwards, ask with this as `after`.
     upto: EventId,
-    /// There is more of the log in the direction that was asked for.
+    /// Whether there are more events in the direction of the request.
     more: bool,
 }
 
-/// How many events are meant.
+/// How many events match.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct EventCount {
-    /// Of those that were looked at.
+    /// The number of matching events up to `upto`.
     pub count: u64,
-    /// The last event that was looked at.
+    /// The last event that was searched.
     pub upto: EventId,
-    /// The last event of the log. When it is after `upto`, ask again with `after` and add up.
+    /// The last event of the log. If it is after `upto`, ask again with `after`, and add the counts.
     pub head: EventId,
 }
 
-/// Where a moment is in the log.
+/// The position of a time in the log.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct EventAt {
-    /// The last event before that moment; 0 when there is none.
+    /// The last event before that time; 0 if there is none.
     pub after: EventId,
     pub head: EventId,
 }
@@ -136,7 +136,7 @@ pub struct MapQuery {
     parts: Option<u32>,
 }
 
-/// The log in equal parts, to see when much happened and when little.
+/// The log in equal parts, to show when many events happened and when few.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct EventMap {
     /// The first event of each part and its time, in order.
@@ -150,7 +150,7 @@ pub struct EventPart {
     ts: Timestamp,
 }
 
-/// What was found between two places.
+/// The events that were found between two positions.
 pub(super) struct Found {
     pub events: Vec<(EventId, String)>,
     pub from: EventId,
@@ -196,7 +196,7 @@ pub async fn page(State(api): State<Api>, query: Query<PageQuery>) -> Result<Res
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// How many events are meant. At most 200,000 events are looked at for one answer.
+/// Count the events that match. At most 200,000 events are searched for one answer.
 #[utoipa::path(get, path = "/api/events/count", operation_id = "count_events", tag = "events", params(CountQuery),
     responses((status = 200, description = "As many as were found up to `upto`", body = EventCount)))]
 pub async fn count(State(api): State<Api>, query: Query<CountQuery>) -> Result<Json<EventCount>, ApiError> {
@@ -206,7 +206,7 @@ pub async fn count(State(api): State<Api>, query: Query<CountQuery>) -> Result<J
     let world = api.handle.view();
     let head = world.head();
     let (count, upto) = aside(&api, move |store| {
-        // Ids have no gaps: all events need not be read to be counted.
+        // Ids have no gaps, so all events can be counted without reading them.
         if filter.is_empty() {
             return Ok((head.0.saturating_sub(after.0), head.max(after)));
         }
@@ -222,7 +222,7 @@ pub async fn count(State(api): State<Api>, query: Query<CountQuery>) -> Result<J
     Ok(Json(EventCount { count, upto, head: head.max(upto) }))
 }
 
-/// Where a moment is in the log. Clocks may step back; then it is one of the places that it may be.
+/// Find the position of a time in the log. If the clock has run backwards, there may be several positions, and one of them is returned.
 #[utoipa::path(get, path = "/api/events/at", operation_id = "find_moment", tag = "events", params(TimeQuery),
     responses((status = 200, description = "The place of that moment", body = EventAt)))]
 pub async fn at(State(api): State<Api>, query: Query<TimeQuery>) -> Result<Json<EventAt>, ApiError> {
@@ -244,7 +244,7 @@ pub async fn at(State(api): State<Api>, query: Query<TimeQuery>) -> Result<Json<
     Ok(Json(EventAt { after, head }))
 }
 
-/// When each part of the log began. Reads one event for each part.
+/// Show when each part of the log began. Reads one event for each part.
 #[utoipa::path(get, path = "/api/events/map", operation_id = "map_events", tag = "events", params(MapQuery),
     responses((status = 200, description = "The parts of the log", body = EventMap)))]
 pub async fn map(State(api): State<Api>, query: Query<MapQuery>) -> Result<Json<EventMap>, ApiError> {
@@ -268,7 +268,7 @@ pub async fn map(State(api): State<Api>, query: Query<MapQuery>) -> Result<Json<
     Ok(Json(EventMap { parts, head }))
 }
 
-/// When the event after a place happened.
+/// The time of the event after a position.
 fn time_of(store: &dyn Store, after: EventId) -> Result<Option<Timestamp>, StoreError> {
     #[derive(Deserialize)]
     struct Envelope {
@@ -293,7 +293,7 @@ fn forwards(
     store.read_after(after, usize::try_from(PAGE_SCAN).unwrap_or(usize::MAX), &mut |id, body| {
         if filter.is_empty() || filter.matches(world, body) {
             bytes += body.len();
-            // What would be too much is for the next page.
+            // An event that would make the page too large is for the next page.
             if bytes > PAGE_BYTES && !events.is_empty() {
                 return ControlFlow::Break(());
             }
@@ -305,7 +305,7 @@ fn forwards(
     Ok(Found { events, from: after, upto })
 }
 
-/// The last events before a place that are meant. At most 20,000 events are looked at.
+/// The last matching events before a position. At most 20,000 events are searched.
 pub(super) async fn latest(api: &Api, filter: LogFilter, before: Option<u64>, limit: usize) -> Result<Found, ApiError> {
     let world = api.handle.view();
     let head = world.head();
@@ -313,7 +313,7 @@ pub(super) async fn latest(api: &Api, filter: LogFilter, before: Option<u64>, li
     aside(api, move |store| backwards(store, &world, &filter, before, head, limit)).await
 }
 
-/// Window by window, each forwards: the store reads in one direction.
+/// Reads window by window, each forwards, because the store reads only forwards.
 fn backwards(
     store: &dyn Store,
     world: &World,
@@ -351,7 +351,7 @@ fn backwards(
     Ok(Found { events, from: end, upto: last })
 }
 
-/// The filters of a request as they are written.
+/// The filters of a request, as text.
 #[derive(Debug, Default)]
 pub(super) struct FilterText {
     pub agent: Option<String>,
@@ -362,7 +362,7 @@ pub(super) struct FilterText {
     pub words: Option<String>,
 }
 
-/// What the filters of a request mean. A value that means nothing is refused: waiting for its events would be waiting for nothing.
+/// Reads the filters of a request. A value that no event can match is refused, because a client would wait for its events forever.
 pub(super) fn filter(api: &Api, text: &FilterText) -> Result<LogFilter, ApiError> {
     let FilterText { agent, quest, step, kind, without, words } = text;
     if words.as_ref().is_some_and(|words| words.len() > MAX_WORDS_BYTES) {
@@ -394,7 +394,7 @@ pub(super) fn filter(api: &Api, text: &FilterText) -> Result<LogFilter, ApiError
     })
 }
 
-/// The values of a filter. An empty filter is not the same as none, so it is refused.
+/// The values of a filter. An empty filter is not the same as no filter, so it is refused.
 fn values<'a>(name: &str, text: Option<&'a str>) -> Result<impl Iterator<Item = &'a str>, ApiError> {
     let values: Vec<&str> = text.into_iter().flat_map(|text| text.split(',')).collect();
     if values.len() > MAX_VALUES {

@@ -1,4 +1,4 @@
-//! Mail over HTTP. An address is `human`, or an agent by its id, the beginning of it, or its name.
+//! Mail over HTTP. An address is `human`, or an agent by its id, by the beginning of its id, or by its name.
 
 use super::Api;
 use super::agents::not_found;
@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Send {
-    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once.
+    /// An id that the caller has chosen. A repeated request with the same id and content gets the same answer, and is carried out only once.
     id: Option<CallerId>,
     /// The sender; `human` if not given.
     from: Option<String>,
@@ -43,14 +43,14 @@ pub struct Wait {
     #[serde(default)]
     #[schema(max_items = 100)]
     from: Vec<String>,
-    /// 0 looks once. At most 25,000: ask again to wait longer. With a short `request_timeout_ms` the answer comes earlier.
+    /// 0 checks once. At most 25,000: ask again to wait longer. With a short `request_timeout_ms` the answer comes earlier.
     #[serde(default)]
     #[schema(maximum = 25000)]
     #[serde(rename = "timeoutMs", alias = "timeout_ms")]
     timeout_ms: u64,
 }
 
-/// The event by which a mail was sent. It is durable.
+/// The event that sent a mail. It is durable.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct SentBody {
     /// The recipient.
@@ -60,12 +60,12 @@ pub struct SentBody {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MailList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     pub mail: Vec<UnreadMail>,
 }
 
-/// An unread mail, with what one chooses by.
+/// An unread mail, with data to choose by.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct UnreadMail {
     #[serde(flatten)]
@@ -81,7 +81,7 @@ pub struct UnreadMail {
 pub struct Waited {
     /// The next mail, if the request names no agent.
     pub mail: Option<Mail>,
-    /// One entry for each agent that was named, in the same order.
+    /// One entry for each named agent, in the same order.
     pub agents: Vec<Awaited>,
 }
 
@@ -104,13 +104,13 @@ pub struct ThreadQuery {
 pub struct MailThreads {
     /// The oldest first.
     pub mail: Vec<SeenMail>,
-    /// To look further back, ask with this as `before`. Nothing when there is no more.
+    /// To read older mail, ask with this as `before`. Null if there is none.
     pub before: Option<EventId>,
-    /// The last event that this rests on.
+    /// The last event that this answer includes.
     pub head: EventId,
 }
 
-/// A mail that was looked at without being read.
+/// A mail that was shown without being marked as read.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SeenMail {
     #[serde(flatten)]
@@ -118,23 +118,23 @@ pub struct SeenMail {
     pub state: SeenState,
 }
 
-/// How far a mail has come.
+/// The state of a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SeenState {
     Queued,
-    /// Given to one who waited, and not confirmed.
+    /// Given to a reader that waited, and not confirmed as read.
     Delivered,
     Read,
 }
 
-/// How much of a mail's first line is shown.
+/// How many characters of a mail's first line are shown.
 const SUBJECT_CHARS: usize = 100;
 const USUAL_THREAD: usize = 50;
 const MAX_THREAD: usize = 200;
-/// Below the usual time limit of a request, so that the answer is ours.
+/// Shorter than the usual time limit of a request, so that the answer is not a timeout.
 const MAX_WAIT_MS: u64 = 25_000;
-/// And this much of the limit that is set.
+/// And at most this share of the time limit that is set.
 const ANSWER_SHARE: f32 = 0.8;
 const MAX_AWAITED: usize = 100;
 
@@ -178,7 +178,7 @@ pub async fn check(State(api): State<Api>, of: PathParts<String>) -> Result<Json
     Ok(Json(MailList { head: world.head(), mail }))
 }
 
-/// Look at mail that an address sent or got, read or not. Changes nothing. At most 20,000 events are looked at for one answer.
+/// Show mail that an address has sent or received, read or unread. Changes nothing. At most 20,000 events are searched for one answer.
 #[utoipa::path(get, path = "/api/mail/{address}/threads", operation_id = "mail_threads", tag = "mail", params(("address" = String, Path, description = "`human` or an agent"), ThreadQuery),
     responses((status = 200, description = "The latest mail", body = MailThreads)))]
 pub async fn threads(
@@ -197,10 +197,10 @@ pub async fn threads(
     let mut filter = LogFilter { types: vec!["mail_sent".into()], ..LogFilter::default() };
     match of {
         Address::Agent(agent) => filter.agents.push(agent),
-        // As an address stands in an event. In a body the quotes would have backslashes.
+        // An address as it is written in an event. In a body the quotes would have backslashes.
         Address::Human => filter.words = Some("\"human\"".into()),
     }
-    // Mail with others may be among what is found: then an answer is shorter, and one goes on with `before`.
+    // Mail with other addresses may be among what is found. Then the answer is shorter, and the client continues with `before`.
     let found = super::log::latest(&api, filter, before, limit).await?;
     let world = api.handle.view();
     let mut mail = Vec::new();
@@ -233,7 +233,7 @@ pub async fn read(State(api): State<Api>, of: PathParts<String>, body: JsonBody<
 
 /// Wait for the next mail, or for mail of several agents. Each mail goes to exactly one reader.
 #[utoipa::path(post, path = "/api/mail/{address}/wait", operation_id = "wait_for_mail", tag = "mail", params(("address" = String, Path, description = "`human` or an agent")), request_body = Wait,
-    responses((status = 200, description = "What came, or how it stands", body = Waited)))]
+    responses((status = 200, description = "The mail that has arrived, and the states of the agents", body = Waited)))]
 pub async fn wait(
     State(api): State<Api>,
     of: PathParts<String>,
@@ -248,7 +248,7 @@ pub async fn wait(
             format!("at most {MAX_WAIT_MS} ms and {MAX_AWAITED} agents; ask again to wait longer"),
         ));
     }
-    // Where requests may last less than that, nothing comes sooner, and is our answer instead of a timeout's.
+    // If the time limit of requests is shorter, the answer is "nothing yet" instead of a timeout.
     let patience = Duration::from_millis(timeout_ms).min(api.request_timeout.mul_f32(ANSWER_SHARE));
     let waited = async {
         Ok(match from.is_empty() {
@@ -260,7 +260,7 @@ pub async fn wait(
     tokio::select! {
         biased;
         waited = waited => waited.map(Json),
-        // A daemon that stops does not wait for those who wait.
+        // A daemon that stops does not wait for clients that wait.
         _ = closing.wait_for(|closing| *closing) => Err(SubmitError::Stopped.into()),
     }
 }

@@ -1,4 +1,4 @@
-//! Requests that carry an id of the caller (`id` in the body), so that a repeat after a broken connection is carried out once.
+//! Requests with an id that the caller has chosen (`id` in the body). A repetition after a broken connection is carried out only once.
 
 use super::error::ApiError;
 use super::{Accepted, Api};
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 /// The longest id of a caller.
 pub const MAX_ID_CHARS: usize = 128;
 
-/// An id that the caller chose: any text of 1 to 128 visible ASCII characters, different for each request.
+/// An id that the caller has chosen: 1 to 128 visible ASCII characters, different for each request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct CallerId(String);
@@ -43,7 +43,7 @@ impl utoipa::PartialSchema for CallerId {
 impl utoipa::ToSchema for CallerId {}
 
 impl CallerId {
-    /// An id of 22 characters is recorded as it is, any other text by its hash.
+    /// An id of 22 characters is recorded unchanged. Any other text is replaced by its hash.
     fn request(&self) -> RequestId {
         self.0.parse().unwrap_or_else(|_| RequestId::from_bytes(hashed([self.0.as_bytes()])))
     }
@@ -70,14 +70,14 @@ impl Once {
         Ok(Self(Some(Request { id: id.request(), fingerprint: Fingerprint::from_bytes(fingerprint) })))
     }
 
-    /// The answer of the first time, if this is a repeat. To be asked before anything else: what may be wrong when a request is
-    /// repeated says nothing of the first time.
+    /// The answer of the first time, if this is a repeated request. Must be called first: what is wrong when a request is repeated may have
+    /// been right the first time.
     pub async fn answered(&self, api: &Api) -> Result<Option<Accepted>, ApiError> {
         let records = self.answered_by(api).await?;
         Ok(records.map(|records| Accepted::new(about(&records), &records)))
     }
 
-    /// The same as events.
+    /// The events of the first time, if this is a repeated request.
     pub async fn answered_by(&self, api: &Api) -> Result<Option<Vec<Record>>, ApiError> {
         let Some(request) = self.0 else { return Ok(None) };
         let taken = api.handle.view().requests().find(&request)?;
@@ -87,15 +87,16 @@ impl Once {
         }
     }
 
-    /// Carries out the command, unless that was done before. The answer is the same both times: the events that the command itself
-    /// led to.
+    /// Carries out the command, unless this has happened before. The answer is the same both times: the events that the command itself led
+    /// to.
     pub async fn submit(&self, api: &Api, command: Command) -> Result<Vec<Record>, ApiError> {
         match self.try_submit(api, command).await? {
             CarriedOut::Now(records) | CarriedOut::Before(records) => Ok(records),
         }
     }
 
-    /// The same, for a caller that has to do more than the command the first time.
+    /// Carries out the command, unless this has happened before, and says which of the two it was. For a caller that does more than the
+    /// command the first time.
     pub async fn try_submit(&self, api: &Api, command: Command) -> Result<CarriedOut, ApiError> {
         let Some(request) = self.0 else { return Ok(CarriedOut::Now(api.handle.submit(command).await?)) };
         match api.handle.submit(Command::Once { request, command: Box::new(command) }).await {
@@ -118,7 +119,7 @@ impl Once {
 async fn first_answer(api: &Api, at: EventId, led_to: u64) -> Result<Vec<Record>, ApiError> {
     let count = usize::try_from(led_to).unwrap_or(usize::MAX);
     let mut records: Vec<Record> = Vec::new();
-    // A page ends early when its events are long.
+    // A page ends early if its events are long.
     while records.len() < count {
         let after = records.last().map_or(at, |record| record.id);
         let page = api.handle.read_records(after, count - records.len()).await?;
@@ -140,7 +141,7 @@ fn about(records: &[Record]) -> String {
     records.iter().find_map(party).unwrap_or_default()
 }
 
-/// The first half of SHA-256 over the parts, each with its length, so that parts cannot run into each other.
+/// The first half of SHA-256 over the parts. Each part is hashed with its length, so that the border between two parts matters.
 fn hashed<const N: usize>(parts: [&[u8]; N]) -> [u8; 16] {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,5 +1,5 @@
-//! What a person wants to see first, in one answer and as of one moment: a client that follows the log from `head` on misses nothing and
-//! counts nothing twice.
+//! What a user wants to see first, in one answer and after one event. A client that follows the log after `head` misses nothing and counts
+//! nothing twice.
 
 use super::Api;
 use super::agent_view::AgentView;
@@ -18,19 +18,19 @@ use hatchery_core::{Address, AgentId, EventId, Timestamp, World, budget};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// How many agents are shown that neither work nor are asked about: those who were active last.
+/// How many idle agents without an open question are shown: those that were active last.
 const RECENT_AGENTS: usize = 100;
-/// How many quests are shown that are over.
+/// How many ended quests are shown.
 const RECENT_QUESTS: usize = 50;
 
-/// The current state of everything. Long lists are cut: working agents and open questions are always complete, of the rest only the latest are
-/// listed.
+/// The current state of everything. Long lists are cut: working agents and open questions are always complete; of the others only the
+/// latest are listed.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overview {
     /// The last event that this answer includes.
     pub head: EventId,
-    /// When this was asked, by the daemon's clock.
+    /// The time of the request, by the daemon's clock.
     pub now: Timestamp,
     pub project: String,
     pub version: String,
@@ -46,7 +46,7 @@ pub struct Overview {
     /// The oldest first.
     pub questions: Vec<QuestionView>,
     pub budgets: Vec<BudgetView>,
-    /// What was used since midnight in UTC.
+    /// The usage since midnight in UTC.
     #[serde(with = "crate::amounts::usage")]
     #[schema(value_type = crate::amounts::UsageAmount)]
     pub today: Usage,
@@ -54,7 +54,7 @@ pub struct Overview {
     pub mail: Vec<Header>,
 }
 
-/// An agent, what it does, and how that is known.
+/// An agent, what it is doing, and the evidence.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentOverview {
@@ -94,7 +94,7 @@ pub async fn overview(State(api): State<Api>) -> Result<Json<Overview>, ApiError
     }))
 }
 
-/// Who is shown, by birth.
+/// The agents that are shown, the oldest first.
 fn shown(world: &World) -> Vec<AgentId> {
     let asked: BTreeSet<AgentId> = world.questions_to_answer().map(|(_, question)| question.agent).collect();
     let works = |agent: AgentId| world.run(agent).is_some_and(hatchery_core::run::Run::is_open);

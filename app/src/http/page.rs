@@ -1,4 +1,5 @@
-//! The page: what `build.rs` made of `web/`, embedded. Its views have addresses of their own, which all answer with the same document.
+//! The page that `build.rs` has built from `web/`, embedded in the program. Each of its views has an address, and all of them answer with
+//! the same document.
 
 use super::guard;
 use super::{ApiError, not_found};
@@ -11,16 +12,16 @@ use rust_embed::RustEmbed;
 #[folder = "$OUT_DIR/page"]
 struct Built;
 
-/// The document that all views begin with.
+/// The document of all views.
 const DOCUMENT: &str = "index.html";
-/// Says why there is no page, where there is none.
+/// The file that says why there is no page, if there is none.
 const MISSING: &str = "missing.txt";
-/// Files that carry a fingerprint in their name.
+/// The files that have a fingerprint in their name.
 const FINGERPRINTED: &str = "assets/";
-/// The first part of the address of a view.
+/// The first parts of the addresses of views.
 const VIEWS: [&str; 8] = ["quests", "agents", "seats", "build", "mail", "log", "cost", "keys"];
-/// No script and no style but our own files, nothing from elsewhere, no requests to other hosts, not in a frame; and no text of an agent can
-/// become markup, since nothing may be made of a string.
+/// Only the page's own scripts and styles, nothing from elsewhere, no requests to other hosts, not in a frame. And no text of an agent can
+/// become markup, because no markup may be created from a string.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
     connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
@@ -40,7 +41,7 @@ pub async fn document() -> Response {
     (headers, body).into_response()
 }
 
-/// What is no route of the API: a file of the page, the address of a view, or nothing.
+/// Answers a path that is not a route of the API: with a file of the page, with the document, or with an error.
 pub async fn elsewhere(request: Request) -> Result<Response, ApiError> {
     let path = request.uri().path().trim_start_matches('/');
     let reads = [Method::GET, Method::HEAD].contains(request.method());
@@ -59,19 +60,19 @@ pub async fn elsewhere(request: Request) -> Result<Response, ApiError> {
     }
 }
 
-/// Whether a browser asks, which shows the answer to a person.
+/// Whether a browser sent the request and will show the answer to a person.
 pub fn is_for_browser(headers: &HeaderMap) -> bool {
     let accepts = headers.get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok());
     accepts.is_some_and(|accepts| accepts.contains("text/html"))
 }
 
-/// Whether a browser shows this address to a person.
+/// Whether the path is the address of a view.
 pub fn is_view(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     VIEWS.contains(&first)
 }
 
-/// A person without the cookie gets a sentence instead of JSON.
+/// The page for a person without the cookie, instead of JSON.
 pub fn locked(error: &ApiError) -> Response {
     let words = format!(
         "<h1>This page needs the project’s token</h1><p>Run <code>hatchery open</code> in the folder of the project, or open the link that <code>hatchery status</code> prints: it \
@@ -81,7 +82,7 @@ pub fn locked(error: &ApiError) -> Response {
     plain(StatusCode::UNAUTHORIZED, &words)
 }
 
-/// The same for an address that does not exist. The address is not repeated, because any website can have made it.
+/// The page for an address that does not exist. It does not repeat the address, because any website can have made it.
 fn no_such_page() -> Response {
     plain(
         StatusCode::NOT_FOUND,
@@ -97,7 +98,7 @@ fn plain(status: StatusCode, words: &str) -> Response {
     (status, policy, Html(body)).into_response()
 }
 
-/// The types that a build of the page consists of.
+/// The media types of the page's files.
 fn kind(path: &str) -> &'static str {
     match path.rsplit('.').next() {
         Some("js") => "text/javascript; charset=utf-8",
@@ -115,7 +116,7 @@ fn fallback_document() -> String {
     without_page(&why)
 }
 
-/// What a program without its page shows: what works all the same, how to get the page, and what the build said.
+/// The page of a program that was built without its page: what works nevertheless, how to get the page, and what the build said.
 fn without_page(why: &str) -> String {
     let why: String = why.chars().flat_map(escaped).collect();
     format!(

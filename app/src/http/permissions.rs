@@ -1,4 +1,4 @@
-//! The rules that allow agents to use tools without a question, over HTTP. A rule is added by the answer to a question.
+//! The rules that allow agents to use tools without a question, over HTTP. A rule is added by an answer to a question.
 
 use super::error::{ApiError, PathParts};
 use super::{Accepted, Api};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PermissionRuleList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     /// The oldest first.
     pub rules: Vec<PermissionRuleView>,
@@ -23,7 +23,7 @@ pub struct PermissionRuleView {
     pub agent: Option<AgentId>,
     pub name: Option<String>,
     pub allows: PermissionRule,
-    /// The same in words.
+    /// The rule as text.
     pub text: String,
 }
 
@@ -41,7 +41,7 @@ pub async fn list(State(api): State<Api>) -> Json<PermissionRuleList> {
     Json(PermissionRuleList { head: world.head(), rules: world.permission_rules().iter().map(view).collect() })
 }
 
-/// Remove a rule. What it allowed is asked again. The id in the answer is the rule's agent, or agent 0.
+/// Remove a rule. The user is asked again about what the rule allowed. The id in the answer is the rule's agent, or agent 0.
 #[utoipa::path(post, path = "/api/permissions/{rule}/remove", operation_id = "remove_permission_rule", tag = "questions", params(("rule" = u64, Path, description = "The id of a rule")),
     responses((status = 200, description = "Removed", body = super::AcceptedBody)))]
 pub async fn remove(State(api): State<Api>, rule: PathParts<u64>) -> Result<Accepted, ApiError> {

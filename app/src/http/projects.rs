@@ -11,13 +11,13 @@ use serde::Serialize;
 
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct ProjectList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
-    /// By their folders. This project is among them.
+    /// Sorted by folder, including this project.
     pub projects: Vec<ProjectLine>,
 }
 
-/// List the user's projects on this machine, each with the address of its page. The daemons are asked when the list is asked for.
+/// List the user's projects on this machine, each with the address of its page. The daemons are asked at the time of the request.
 #[utoipa::path(get, path = "/api/projects", operation_id = "list_projects", tag = "daemon", responses((status = 200, description = "All projects", body = ProjectList)))]
 pub async fn list(State(api): State<Api>) -> Result<Json<ProjectList>, ApiError> {
     match projects::lines().await {

@@ -1,4 +1,4 @@
-//! What the human is asked, and budgets, over HTTP.
+//! Questions to the user, and budgets, over HTTP.
 
 use super::agents::find;
 use super::error::{ApiError, JsonBody, PathParts};
@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct QuestionList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
-    /// What is open, the oldest first.
+    /// The open questions, the oldest first.
     pub questions: Vec<QuestionView>,
 }
 
@@ -35,13 +35,13 @@ pub struct QuestionView {
     pub step: Option<StepId>,
     pub about: About,
     pub text: String,
-    /// What one has to know for it, if its agent said so.
+    /// What the user needs to know to answer, if the agent has given it.
     #[serde(default)]
     pub context: Option<String>,
     /// What the agent asks permission for.
     #[serde(default)]
     pub permission: Option<PermissionView>,
-    /// What is accepted as an answer.
+    /// Which answers are accepted.
     #[serde(default)]
     pub takes: TakesView,
     pub asked: Timestamp,
@@ -54,27 +54,27 @@ pub struct PermissionView {
     /// JSON text.
     pub input: String,
     pub access: Access,
-    /// The folder that the agent works in.
+    /// The folder in which the agent works.
     pub folder: Option<String>,
     /// What `always-agent` and `always-project` allow from now on.
     pub rule: String,
 }
 
-/// What is accepted as an answer to a question.
+/// Which answers to a question are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TakesView {
-    /// Words that mean something by themselves: `wait`, `stop`, `retry`, `yes`.
+    /// Words with a fixed meaning: `wait`, `stop`, `retry`, `yes`.
     pub words: Vec<String>,
     /// An amount of dollars, such as `5` or `0.25`: the new budget.
     pub amount: bool,
-    /// `ward: COMMAND`, for another ward.
+    /// `ward: COMMAND`, which sets another ward.
     pub ward: bool,
     /// `deny: REASON`; the agent receives the reason.
     #[serde(default)]
     pub reason: bool,
     /// Any other text, which the agent receives.
     pub text: bool,
-    /// Answers that the agent itself offers; it receives the one that is chosen.
+    /// Answers that the agent itself offers. The agent receives the chosen one.
     #[serde(default)]
     pub choices: Vec<String>,
 }
@@ -82,7 +82,7 @@ pub struct TakesView {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {
-    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once.
+    /// An id that the caller has chosen. A repeated request with the same id and content gets the same answer, and is carried out only once.
     id: Option<CallerId>,
     /// The text of the question says which answers it accepts. At most 1 MiB of UTF-8.
     answer: String,
@@ -99,20 +99,20 @@ pub struct SetBudget {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BudgetList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     pub budgets: Vec<BudgetView>,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BudgetView {
-    /// None for the budget of each day.
+    /// None for the daily budget.
     pub agent: Option<AgentId>,
     pub name: Option<String>,
     #[serde(with = "crate::amounts::money")]
     #[schema(value_type = crate::amounts::Amount)]
     pub limit: Money,
-    /// So far, or so far today.
+    /// What was spent so far, or so far today.
     #[serde(with = "crate::amounts::money")]
     #[schema(value_type = crate::amounts::Amount)]
     pub spent: Money,
@@ -232,14 +232,14 @@ fn permission(world: &World, id: EventId, question: &Question) -> Option<Permiss
     })
 }
 
-/// A question, and what the agent that asked it by its signal said apart from it.
+/// The parts of a question that an agent has asked with its signal.
 struct Parts {
     text: String,
     context: Option<String>,
     choices: Vec<String>,
 }
 
-/// The text of a question has the question and the context of the signal; the choices are in the signal alone.
+/// The text of a question contains the question and the context of the signal. The choices are only in the signal.
 fn apart(world: &World, question: &Question) -> Parts {
     let whole = Parts { text: question.text.clone(), context: None, choices: Vec::new() };
     let About::Step { trouble: StepTrouble::Input, .. } = question.about else { return whole };
@@ -254,7 +254,7 @@ fn apart(world: &World, question: &Question) -> Parts {
     let choices = choices.clone();
     match question.text == format!("{asked}\n\n{context}") {
         true => Parts { text: asked.clone(), context: Some(context.clone()), choices },
-        // There is no context, or the texts were too long to be kept at hand.
+        // There is no context, or the texts were too long and were shortened in the world.
         false => Parts { choices, ..whole },
     }
 }

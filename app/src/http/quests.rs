@@ -53,18 +53,18 @@ pub struct NewQuest {
     /// Without a planner the request is the only step, unless `steps` has others.
     #[serde(default)]
     preset: Preset,
-    /// Ask the user before the agents' plan is carried out. Not together with `steps`.
+    /// Ask the user to approve the agents' plan. Not together with `steps`.
     #[serde(rename = "approvePlan", alias = "approve_plan")]
     approve_plan: Option<bool>,
-    /// How much all its agents may spend, in dollars, such as `5` or `0.25`.
+    /// How much all agents of the quest may spend, in dollars, such as `5` or `0.25`.
     budget: Option<String>,
-    /// Create it paused: nothing starts until it is resumed.
+    /// Create the quest paused: nothing starts until it is resumed.
     #[serde(default)]
     hold: bool,
     /// The steps, if you have planned them yourself.
     #[serde(default, deserialize_with = "step_plan::deserialize")]
     steps: Vec<StepPlan>,
-    /// How its agents are run.
+    /// How the agents of the quest are run.
     #[serde(default)]
     with: RunOptions,
 }
@@ -85,7 +85,7 @@ pub struct SetWard {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct QuestList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     /// The newest last.
     pub quests: Vec<QuestLine>,
@@ -101,7 +101,7 @@ pub struct QuestLine {
     /// Steps of the plan.
     pub steps: usize,
     pub running: usize,
-    /// Questions about it that are open.
+    /// How many open questions about the quest there are.
     pub questions: usize,
     pub failed: usize,
     #[serde(with = "crate::amounts::money")]
@@ -172,7 +172,7 @@ pub async fn new(State(api): State<Api>, body: JsonBody<NewQuest>) -> Result<(St
         mut steps,
         with,
     } = body.0;
-    // First of all: what may be wrong when a request is repeated says nothing of the first time.
+    // This comes first: what is wrong when a request is repeated may have been right the first time.
     if let Some(id) = id.filter(|id| api.handle.view().quest(*id).is_some()) {
         return Err(Refusal::QuestExists(id).into());
     }
@@ -267,7 +267,7 @@ pub async fn resume(State(api): State<Api>, reference: PathParts<String>) -> Res
     go_on(&api, quest).await
 }
 
-/// Continues a paused quest.
+/// Resumes a paused quest.
 pub(super) async fn go_on(api: &Api, quest: QuestId) -> Result<Accepted, ApiError> {
     check_programs(api, quest).await?;
     tell(api, quest, Command::ResumeQuest { quest }).await
@@ -323,7 +323,7 @@ pub async fn retry(
     tell(&api, quest, Command::RetryStep { quest, step, fresh: query.0.fresh }).await
 }
 
-/// Whether the agents of a quest can work with their permissions, and what the user should know about these.
+/// Refuses a quest whose agents cannot work with their permissions. Otherwise returns what the user should know about the permissions.
 fn permissions(quest_spec: &QuestSpec, defaults: &RunDefaults) -> Result<Option<String>, ApiError> {
     defaults.refuse_to_root(quest_spec)?;
     let harnesses = &defaults.harnesses;
@@ -369,14 +369,14 @@ pub(super) fn amount(text: &str) -> Result<Money, ApiError> {
     budget::amount(text).ok_or_else(bad)
 }
 
-/// What was asked for is wrong, or it cannot be done as things are here.
+/// The error for a request that is wrong, or that cannot be carried out in this project.
 pub(super) fn unusable(report: Report) -> ApiError {
     let status = if report.code == Code::Usage { StatusCode::BAD_REQUEST } else { StatusCode::CONFLICT };
     let hint = report.hint.unwrap_or_else(|| "mend it and ask again".into());
     ApiError::new(status, "unusable", report.message, hint)
 }
 
-/// Whether the harnesses that roles name are known, and their programs are here.
+/// Checks that the harnesses of the roles exist, and that their programs are installed.
 fn players(api: &Api, quest_spec: &QuestSpec) -> Result<(), ApiError> {
     for role in &quest_spec.table.roles {
         let Some(harness) = &role.harness else { continue };
@@ -390,7 +390,7 @@ fn players(api: &Api, quest_spec: &QuestSpec) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether the agents of a quest can be started, if they are to be started here.
+/// Checks that the agents of a quest can be started, if they would be started here.
 async fn check_programs(api: &Api, quest: QuestId) -> Result<(), ApiError> {
     let world = api.handle.view();
     match world.quest_spec(quest) {

@@ -1,4 +1,4 @@
-//! What was kept of worktrees that are gone, over HTTP.
+//! Work that was rescued from removed worktrees, over HTTP.
 
 use super::Api;
 use super::changes::in_repository;
@@ -16,9 +16,9 @@ use std::cmp::Reverse;
 pub struct RescueList {
     /// The newest first.
     pub rescued: Vec<Rescued>,
-    /// The last event that this answer takes into account.
+    /// The last event that this answer includes.
     pub head: EventId,
-    /// The slugs of ended quests and dead agents whose worktrees are still there: what they have is kept in a moment.
+    /// The slugs of ended quests and dead agents whose worktrees still exist. Their work will be rescued in a moment.
     #[serde(default)]
     pub clearing: Vec<String>,
 }
@@ -34,20 +34,20 @@ pub struct Restore {
 #[utoipa::path(get, path = "/api/rescue", operation_id = "list_rescued", tag = "quests", responses((status = 200, description = "The newest first", body = RescueList)))]
 pub async fn list(State(api): State<Api>) -> Result<Json<RescueList>, ApiError> {
     let world = api.handle.view();
-    // Before the list is read: what is cleared in between is in the list.
+    // Before the list is read, so that worktrees that are removed in between are in the list.
     let (head, seen) = (world.head(), world.clone());
     let (mut rescued, clearing) = in_repository(&api, move |repository| {
         let clearing = agent_worktrees::being_cleared(&seen, &repository.worktree_slugs());
         Ok((repository.rescued()?, clearing))
     })
     .await?;
-    // Git knows seconds; within one, the later name is the newer.
+    // Git stores seconds. Within a second, the later name is newer.
     rescued.reverse();
     rescued.sort_by_key(|rescue| Reverse(rescue.at));
     Ok(Json(RescueList { rescued, head, clearing }))
 }
 
-/// Restore kept work into a new worktree in `.hatchery/rescued/`, with a branch of its own. The kept work stays in the list.
+/// Restore rescued work into a new worktree in `.hatchery/rescued/`, with its own branch. The rescued work stays in the list.
 #[utoipa::path(post, path = "/api/rescue/restore", operation_id = "restore_rescued", tag = "quests", request_body = Restore,
     responses((status = 201, description = "It is back", body = Restored)))]
 pub async fn restore(

@@ -21,16 +21,16 @@ use std::sync::Arc;
 /// How agents are run here, unless a request says otherwise.
 #[derive(Debug)]
 pub struct RunDefaults {
-    /// Where the run folders are.
+    /// The project, with its run folders.
     pub project: Project,
     pub settings: config::Runs,
     pub quests: config::Quests,
     pub seats: config::SeatDefaults,
-    /// This program, from which launchers are started.
+    /// This program, with which launchers are started.
     pub program: PathBuf,
-    /// This machine, as runs know it.
+    /// The name of this machine in runs.
     pub host: Arc<str>,
-    /// The store is in the project's own folder, so that no other folder can be alive.
+    /// The store is in the project's own folder, so that no other folder uses it.
     pub store_is_private: bool,
     pub harnesses: Harnesses,
     /// The daemon runs as root.
@@ -40,7 +40,7 @@ pub struct RunDefaults {
     pub transcripts: Transcripts,
     pub codex_threads: CodexThreads,
     pub worktrees: config::Worktrees,
-    /// What new worktrees need.
+    /// How new worktrees are prepared.
     pub preparation: Preparation,
 }
 
@@ -80,8 +80,8 @@ impl RunDefaults {
         self.choose(EarlierWork { last, harness_session }, options, RunPurpose::Quest)
     }
 
-    /// Refuses a quest of which a role may do everything unasked, if that is not possible here. A role may have its own permissions,
-    /// so those of the quest's runs say nothing about it.
+    /// Refuses a quest if a role may do everything without asking and that is not possible here. A role may have its own permissions, so
+    /// those of the quest's runs are not enough to decide this.
     pub(super) fn refuse_to_root(&self, quest_spec: &QuestSpec) -> Result<(), ApiError> {
         let mut policies = quest_spec.table.roles.iter().map(|role| quest_spec.permissions(&role.name));
         match self.is_root && !self.in_sandbox && policies.any(|policy| policy == PermissionPolicy::All) {
@@ -122,7 +122,7 @@ impl RunDefaults {
     }
 }
 
-/// The request itself is wrong, and not a state of the log.
+/// The request itself is wrong, whatever is in the log.
 fn bad_request(refusal: Refusal) -> ApiError {
     ApiError { status: StatusCode::BAD_REQUEST, ..refusal.into() }
 }

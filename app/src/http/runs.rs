@@ -1,4 +1,4 @@
-//! Runs over HTTP: starting, messages, interrupting, stopping, the calls of their tools, and what they cost.
+//! Runs over HTTP.
 
 use super::agent_view::open_question;
 use super::agents::{find, new_agent_id, tell};
@@ -39,7 +39,8 @@ pub struct StartRun {
     parent: Option<String>,
     /// The new agent's name. At most 64 bytes of UTF-8.
     name: Option<String>,
-    /// Whether it works in a git worktree with a branch of its own; without `folder` only. As the setting `worktrees.runs` says if not given.
+    /// Whether the agent works in a git worktree with its own branch. Not together with `folder`. If not given, the setting
+    /// `worktrees.runs` counts.
     worktree: Option<bool>,
     /// What the new agent may spend, in dollars, such as `5` or `0.25`.
     budget: Option<String>,
@@ -51,8 +52,8 @@ pub struct StartRun {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Say {
-    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once. The latest
-    /// 10,000 ids of a project are remembered.
+    /// An id that the caller has chosen. A repeated request with the same id and content gets the same answer, and is carried out only
+    /// once. The latest 10,000 ids of a project are remembered.
     id: Option<CallerId>,
     /// At most 1 MiB of UTF-8.
     text: String,
@@ -61,7 +62,7 @@ pub struct Say {
     with: RunOptions,
 }
 
-/// A call that an agent's tools have written into its run folder.
+/// A tool call that the agent's tools have written into its run folder.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TakeCall {
@@ -69,16 +70,16 @@ pub struct TakeCall {
     run: u32,
     /// The number of its process.
     attempt: u32,
-    /// The position of the call among the calls of the attempt: 1, 2, 3, …
+    /// The number of the call in the attempt: 1, 2, 3, …
     #[schema(minimum = 1)]
     number: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RunList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
-    /// The open ones and the past ones, by agent and number.
+    /// Open and ended runs, by agent and number.
     pub runs: Vec<RunView>,
 }
 
@@ -94,10 +95,10 @@ pub struct RunView {
     /// Why it is parked, or why it ended.
     pub cause: Option<Cause>,
     pub detail: Option<String>,
-    /// When a parked run goes on by itself.
+    /// When a parked run continues by itself.
     pub until: Option<Timestamp>,
     pub requested: Timestamp,
-    /// The last sign of life of its process, or its end.
+    /// The last sign of life of the process, or the end of the run.
     #[serde(rename = "lastOutput")]
     pub last_output: Timestamp,
     pub turns: u32,
@@ -120,26 +121,26 @@ pub enum RunPhase {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WhyView {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     pub agent: AgentId,
     pub name: Option<String>,
     pub state: Activity,
     pub evidence: Vec<Evidence>,
-    /// When this was asked: the age of the evidence counts from here.
+    /// The time of the request. The age of the evidence is counted from here.
     pub now: Timestamp,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct UsageView {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     #[serde(with = "crate::amounts::usage")]
     #[schema(value_type = crate::amounts::UsageAmount)]
     pub total: Usage,
     pub agents: Vec<AgentUsage>,
     pub days: Vec<DayUsage>,
-    /// By day and agent, with the quest and the model of the agent. Of the last days that were asked for.
+    /// By day and agent, with the quest and the model of the agent. Only the requested last days.
     #[serde(default)]
     pub parts: Vec<UsagePart>,
 }
@@ -153,9 +154,9 @@ pub struct UsagePart {
     pub name: Option<String>,
     pub quest: Option<QuestId>,
     pub step: Option<StepId>,
-    /// The model that its last run asked for; nothing when that was left to the program.
+    /// The model that its last run asked for. Null if the agent program chose the model.
     pub model: Option<String>,
-    /// The program that plays it.
+    /// The harness of its last run.
     pub harness: Option<String>,
     #[serde(with = "crate::amounts::usage")]
     #[schema(value_type = crate::amounts::UsageAmount)]
@@ -171,7 +172,7 @@ pub struct UsageQuery {
     days: Option<u16>,
 }
 
-/// The most days that `parts` covers.
+/// The most days that `parts` can cover.
 const MAX_DAYS: u16 = 366;
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -239,7 +240,7 @@ pub async fn start(State(api): State<Api>, body: JsonBody<StartRun>) -> Result<(
     Ok((StatusCode::CREATED, Accepted::new(agent.to_string(), &records).warning(warning.as_deref())))
 }
 
-/// The warning about an agent that never asks for a permission.
+/// The warning about an agent that may do everything without asking.
 const ALL_UNASKED: &str = "with the permissions `all`, the agent may run any command on this machine, unasked";
 
 /// Refuses a harness whose program is missing or too old, before anything is recorded.
@@ -251,7 +252,7 @@ pub(super) async fn check_program(api: &Api, harness: &str) -> Result<(), ApiErr
     looked.await.map_err(Report::failed).flatten().map_err(super::quests::unusable)
 }
 
-/// The folder of an agent with a worktree of its own, and a warning about what it does not see there.
+/// The folder of an agent with its own worktree, and a warning about changes that the agent does not see there.
 async fn own_worktree(api: &Api, agent: AgentId, words: String) -> Result<(String, Option<String>), ApiError> {
     let project = api.defaults.project.clone();
     let found = tokio::task::spawn_blocking(move || {
@@ -274,7 +275,7 @@ pub async fn say(
     }
     let agent = find(&api, &reference.0)?;
     let world = api.handle.view();
-    // Its process is in the team of the seats' lead, and is reached by the team's inbox or by the lead.
+    // The process of this agent is in the team of the lead, and is reached through the team's inbox or through the lead.
     if let Some(position) = seat::team_managed(&world, agent) {
         let (text, with) = (body.0.text, RunOptions::default());
         let records = super::seat_messages::deliver(&api, &once, Some(position), text, None, with).await?;
@@ -283,7 +284,7 @@ pub async fn say(
     let harness_session = world.conversation(agent).and_then(|conversation| conversation.harness_session.as_ref());
     let spec = api.defaults.spec_of_run(last_spec(&world, agent), harness_session, body.0.with)?;
     let warning = match world.run(agent).filter(|run| run.is_open()) {
-        // A message to an agent with an open run starts no process now.
+        // The agent has a process, so the message starts none.
         Some(run) => waits_first(&world, agent, run),
         None => {
             check_program(&api, &spec.harness).await?;
@@ -326,7 +327,7 @@ pub async fn stop(State(api): State<Api>, reference: PathParts<String>) -> Resul
 /// The code of an answer to a call that is no longer kept.
 pub const ANSWER_FORGOTTEN: &str = "answer_forgotten";
 
-/// Carry out a call that an agent's tools have written down. Asking again gives the same answer.
+/// Carry out a tool call that an agent's tools have written into the run folder. A repeated request gets the same answer.
 #[utoipa::path(post, path = "/api/agents/{agent}/calls", operation_id = "take_call", tag = "runs", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")), request_body = TakeCall,
     responses((status = 200, description = "What it led to", body = super::AcceptedBody)))]
 pub async fn call(
@@ -409,7 +410,7 @@ pub async fn usage(State(api): State<Api>, query: Query<UsageQuery>) -> Result<J
     Ok(Json(UsageView { head: world.head(), total, agents: world.runs().filter_map(used).collect(), days, parts }))
 }
 
-/// The runs of one agent, the past ones first.
+/// The runs of one agent, ended ones first.
 pub(super) fn views(world: &World, agent: AgentId) -> Vec<RunView> {
     let name = world.agent(agent).and_then(|it| it.name.clone());
     let past = world.past_runs(agent).map(|(number, run)| past_view(agent, name.clone(), number, run));

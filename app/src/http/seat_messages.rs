@@ -1,4 +1,4 @@
-//! What is said to the agents of seats, and the threads of what was said.
+//! Messages to the agents of seats, and their threads.
 
 use super::Api;
 use super::agents::find;
@@ -23,25 +23,25 @@ use hatchery_core::seat::{
 use hatchery_core::{AgentId, Command, Event, EventId, Record, Refusal, World};
 use serde::{Deserialize, Serialize};
 
-/// What the lead is called in the original program of the seats.
+/// The name of the lead in the original program of the seats.
 const JULIAN: &str = "Julian";
 
 #[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeatMessage {
-    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once. The latest
-    /// 10,000 ids of a project are remembered.
+    /// An id that the caller has chosen. A repeated request with the same id and content gets the same answer, and is carried out only
+    /// once. The latest 10,000 ids of a project are remembered.
     id: Option<CallerId>,
     /// At most 100,000 characters.
     #[serde(default)]
     message: String,
-    /// The name of an agent in a seat, or of the lead. Without a target the message is for the lead.
+    /// The name of an agent in a seat, or of the lead. If no target is given, the message is for the lead.
     target_agent: Option<String>,
     /// The seat; overrides the name.
     target_grid_position: Option<u64>,
-    /// Who speaks.
+    /// The name of the speaker.
     speaker_name: Option<String>,
-    /// How the lead is run if the message starts it.
+    /// How the lead is run, if the message starts it.
     #[serde(default)]
     with: RunOptions,
 }
@@ -55,11 +55,11 @@ pub struct SeatMessageAnswer {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ThreadView {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     pub agent: AgentId,
     pub name: Option<String>,
-    /// The newest messages, the oldest of them first.
+    /// The newest messages, in order.
     pub messages: Vec<ThreadLine>,
 }
 
@@ -83,8 +83,8 @@ pub async fn say(
     }
     let to = target(&world, api.defaults.seats.dialect, target_grid_position, target_agent.as_deref())?;
     if to.is_none() && asks_to_wake {
-        // Clients of the original program build the payloads themselves. The daemon has the souls and the transcripts, and keeps what
-        // the lead or the agents are told within bounds, so the length of the message does not matter. Only souls that the daemon does
+        // Clients of the original program build the payloads themselves. The daemon has the souls and the transcripts, and limits the
+        // length of the messages to the lead and the agents, so the length of this message does not matter. Only souls that the daemon does
         // not have are taken from it.
         take_over(&api, &message).await?;
         let named = Some(wake_payload::positions(&message)).filter(|named| !named.is_empty());
@@ -116,7 +116,7 @@ async fn take_over(api: &Api, message: &str) -> Result<(), ApiError> {
     for document in documents {
         let position = document.position;
         match api.handle.submit(Command::ImportIdentities { documents: vec![document] }).await {
-            // What cannot be taken over does not stand in the way of the wake.
+            // A soul that cannot be taken over does not prevent the wake.
             Err(SubmitError::Refused(refusal)) => {
                 tracing::warn!(%position, %refusal, "a soul of a client is not taken over")
             }
@@ -135,7 +135,7 @@ fn answer(records: &[Record]) -> SeatMessageAnswer {
     SeatMessageAnswer { event_id: found.unwrap_or_else(|| last(records)) }
 }
 
-/// Says something to the agent of a seat, or to the lead: to its process, into its inbox file, or through the lead.
+/// Sends a message to the agent of a seat, or to the lead: to the process, into the inbox file, or through the lead.
 pub(super) async fn deliver(
     api: &Api,
     once: &Once,
@@ -169,13 +169,13 @@ pub(super) async fn deliver(
         no_inbox,
     };
     let Some(posted) = posted else { return once.submit(api, command(true)).await };
-    // First the log, then the file. A daemon that is killed between the two leaves it to the next one.
+    // First the log, then the file. If the daemon is killed between the two, the next daemon writes the file.
     let pending = api.outbox.write_down(posted).await.map_err(|error| {
         let what = format_args!("the message cannot be written down: {error}");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "not_written", what, "look at the free space of the disk")
     })?;
     let (api, once, settings) = (api.clone(), *once, settings.clone());
-    // A task of its own: a client that goes away must not stop it halfway.
+    // In a task of its own, because a client that disconnects must not stop it halfway.
     let saying = tokio::spawn(async move {
         let said = once.try_submit(&api, command(false)).await;
         match said {
@@ -198,7 +198,7 @@ pub(super) async fn deliver(
     })?
 }
 
-/// What was said to an agent and what it said, over all its sessions.
+/// Show what was said to an agent and what it said, over all its sessions.
 #[utoipa::path(get, path = "/api/agents/{agent}/thread", operation_id = "thread", tag = "seats", params(("agent" = String, Path, description = "An id, the beginning of one, or a name")),
     responses((status = 200, description = "The newest messages", body = ThreadView)))]
 pub async fn thread(State(api): State<Api>, reference: PathParts<String>) -> Result<Json<ThreadView>, ApiError> {
@@ -210,7 +210,7 @@ pub async fn thread(State(api): State<Api>, reference: PathParts<String>) -> Res
     Ok(Json(ThreadView { head: world.head(), agent, name, messages }))
 }
 
-/// What was said to the agents of a seat and what they said, over all sessions. Seat 4 is the lead's.
+/// Show what was said to the agents of a seat and what they said, over all sessions. Seat 4 is the lead's.
 #[utoipa::path(get, path = "/api/seats/{seat}/thread", operation_id = "seat_thread", tag = "seats", params(("seat" = u64, Path, description = "0 to 8")),
     responses((status = 200, description = "The newest messages", body = ThreadView)))]
 pub async fn seat_thread(State(api): State<Api>, number: PathParts<u64>) -> Result<Json<ThreadView>, ApiError> {
@@ -226,7 +226,7 @@ pub async fn seat_thread(State(api): State<Api>, number: PathParts<u64>) -> Resu
         messages.extend(seats::thread(&api.handle, occupant, &api.defaults.seats.human, &mail).await.map_err(unread)?);
     }
     messages.sort_by_key(|line| line.id);
-    // Mail from one of them to another is in the threads of both.
+    // Mail from one of these agents to another is in the threads of both.
     messages.dedup_by_key(|line| line.id);
     messages.drain(..messages.len().saturating_sub(seats::MAX_THREAD));
     let name = world.agent(agent).and_then(|it| it.name.clone());
@@ -256,7 +256,7 @@ fn target(
         [] => Err(ApiError::new(
             StatusCode::NOT_FOUND,
             "no_such_seat",
-            format!("nobody in a seat is called `{}`", super::guard::cut(name)),
+            format!("no agent in a seat has the name `{}`", super::guard::cut(name)),
             "GET /api/seats lists the seats",
         )),
         _ => {
@@ -267,7 +267,7 @@ fn target(
     }
 }
 
-/// Whether a name is that of the lead: its own, or what the lead is called in every project with this dialect.
+/// Whether a name is the lead's: its own name, or the usual name of the lead in this dialect.
 fn is_lead(world: &World, dialect: Dialect, name: &str) -> bool {
     let known = world.seats().lead().and_then(|lead| world.agent(lead)).and_then(|it| it.name.as_deref());
     let usual = match dialect {

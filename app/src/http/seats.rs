@@ -1,4 +1,4 @@
-//! Seats over HTTP, in the words of the clients that know them: sessions, summon, wake, documents. One session of the seats is open at
+//! Seats over HTTP, in the form of the clients that know them: sessions, summon, wake, documents. Only one session of the seats is open at
 //! a time; other sessions are in `sessions.rs`. Messages are in `seat_messages.rs`.
 
 use super::error::{ApiError, JsonBody, Loose, Query};
@@ -25,19 +25,19 @@ use hatchery_core::session::EndReason;
 use hatchery_core::{AgentId, Command, Event, EventId, Record, Refusal, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 
-/// How many of the latest events are looked through for mail of agents in seats. More would make a thread slow to read.
+/// How many of the newest events are searched for mail of agents in seats. More would make a thread slow to read.
 const MAIL_SCAN: u64 = 100_000;
 
 /// Everything that the daemon knows about the seats.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SeatList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     /// The open session of the seats, as a UUID.
     pub session_id: Option<String>,
     pub mode: Option<Mode>,
-    /// What a person can do now.
+    /// The button that the page shows.
     pub button: Button,
     /// The lead, which sits in seat 4.
     pub lead: Option<AgentId>,
@@ -65,23 +65,23 @@ pub struct SeatView {
     pub gender: Option<String>,
     pub face_variant: Option<FaceVariant>,
     pub has_soul: bool,
-    /// When it was summoned. Null for a document from elsewhere that does not say.
+    /// When the seat was summoned. Null if an imported document does not contain the time.
     pub created_at: Option<Timestamp>,
     pub last_alive_at: Option<Timestamp>,
     pub last_session_id: Option<String>,
-    /// When a seat expires that has no name yet.
+    /// When the seat expires if its agent has chosen no name, or when a wake counts as failed.
     pub until: Option<Timestamp>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStart {
-    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once. The latest
-    /// 10,000 ids of a project are remembered.
+    /// An id that the caller has chosen. A repeated request with the same id and content gets the same answer, and is carried out only
+    /// once. The latest 10,000 ids of a project are remembered.
     id: Option<CallerId>,
-    /// What was said in an earlier session. The lead is told at most 200,000 characters, the newest.
+    /// The conversation of an earlier session. The lead receives at most 200,000 characters, the newest.
     previous_transcript: Option<PreviousTranscript>,
-    /// The artifacts that there are. The lead is told at most 200,000 characters.
+    /// The catalogue of artifacts. The lead receives at most 200,000 characters.
     artifact_catalog: Option<Catalog>,
     /// Only recorded.
     #[serde(default)]
@@ -114,7 +114,7 @@ pub struct SessionEndAnswer {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RestateAnswer {
     pub ok: bool,
-    /// Why nothing was said.
+    /// Why there is no event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub note: Option<String>,
@@ -123,8 +123,8 @@ pub struct RestateAnswer {
 #[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FillSeats {
-    /// An id of the caller's. A repeat with the same id and the same content gets the same answer, and is carried out once. The latest
-    /// 10,000 ids of a project are remembered.
+    /// An id that the caller has chosen. A repeated request with the same id and content gets the same answer, and is carried out only
+    /// once. The latest 10,000 ids of a project are remembered.
     id: Option<CallerId>,
     /// The seats; if not given, all seats that can be filled.
     #[schema(max_items = 9)]
@@ -156,7 +156,7 @@ pub struct DocsQuery {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DocList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     pub docs: Vec<IdentityDocument>,
 }
@@ -248,12 +248,12 @@ fn started(records: &[Record]) -> ([(HeaderName, String); 1], Json<SessionAnswer
         _ => None,
     });
     let session_id = opened.unwrap_or_default();
-    // Clients of the original program read it here.
+    // Clients of the original program read the session here.
     let named = [(HeaderName::from_static("x-session-id"), session_id.clone())];
     (named, Json(SessionAnswer { ok: true, session_id, event_id: last(records) }))
 }
 
-/// Say again who is alive, for a client that has lost what it knew: as an event. Without a session there is nothing to say.
+/// Repeat the report on who is alive as an event, for a client that has lost it. Does nothing without a session.
 #[utoipa::path(post, path = "/api/ledger-reset", operation_id = "restate_seats", tag = "seats",
     responses((status = 200, description = "The event is in the log, or nobody is alive", body = RestateAnswer)))]
 pub async fn restate(State(api): State<Api>) -> Result<Json<RestateAnswer>, ApiError> {
@@ -266,7 +266,7 @@ pub async fn restate(State(api): State<Api>) -> Result<Json<RestateAnswer>, ApiE
     }
 }
 
-/// End the session of the seats. Its agents fall asleep. Without a session there is nothing to do.
+/// End the session of the seats. Its agents fall asleep. Does nothing if no session is open.
 #[utoipa::path(post, path = "/api/session/end", operation_id = "close_seats", tag = "seats",
     responses((status = 200, description = "It is ending, or none was open", body = SessionEndAnswer)))]
 pub async fn end(State(api): State<Api>) -> Result<Json<SessionEndAnswer>, ApiError> {
@@ -294,8 +294,8 @@ pub async fn summon(
     }
 }
 
-/// A request may have been carried out by its repeat while this one was prepared. Then there is nothing left to fill, and that is no
-/// error.
+/// The answer to a failed request. If a repetition has carried out the request in the meantime, there is nothing left to fill, and that is
+/// not an error.
 async fn repeated(api: &Api, once: &Once, error: ApiError) -> Result<(StatusCode, Json<FillAnswer>), ApiError> {
     match once.answered_by(api).await? {
         Some(records) => filled(api, &records),
@@ -303,7 +303,7 @@ async fn repeated(api: &Api, once: &Once, error: ApiError) -> Result<(StatusCode
     }
 }
 
-/// What a request to fill seats has led to.
+/// The answer to a request to fill seats, from the events that it led to.
 fn filled(api: &Api, records: &[Record]) -> Result<(StatusCode, Json<FillAnswer>), ApiError> {
     let found = records.iter().find_map(|record| match &record.event {
         Event::Seat(SeatEvent::Summoned { seats }) => {
@@ -322,13 +322,13 @@ fn filled(api: &Api, records: &[Record]) -> Result<(StatusCode, Json<FillAnswer>
     Ok((StatusCode::ACCEPTED, Json(FillAnswer { ok: true, event_id, session_id, seats })))
 }
 
-/// Summons these seats, or all that are empty or expired.
+/// Summons the named seats, or all that are empty or expired.
 async fn fill_first(api: &Api, once: &Once, asked: FillSeats) -> Result<Vec<Record>, ApiError> {
     let FillSeats { id: _, seats: wanted, with } = asked;
     let wanted = positions(wanted)?.unwrap_or_else(|| Position::free().collect());
     let prompt = read_prompt(api, Prompt::Birth)?;
     let spec = fill_spec(api, with, None)?;
-    // A request that will be refused opens no session.
+    // A request that will be refused must not open a session.
     if let Some(lead) = wanted.iter().find(|position| **position == Position::LEAD) {
         return Err(Refusal::Seat(SeatRefusal::LeadSeat(*lead)).into());
     }
@@ -357,7 +357,7 @@ async fn fill_first(api: &Api, once: &Once, asked: FillSeats) -> Result<Vec<Reco
     once.submit(api, command).await
 }
 
-/// Fill sleeping seats again, each with its soul and what was said in its last session. Starts a session if none is open.
+/// Fill sleeping seats again, each with its soul and the transcript of its last session. Starts a session if none is open.
 #[utoipa::path(post, path = "/api/agents/wake", operation_id = "wake_seats", tag = "seats", request_body = FillSeats,
     responses((status = 202, description = "The agents are on their way", body = FillAnswer)))]
 pub async fn wake(State(api): State<Api>, body: Loose<FillSeats>) -> Result<(StatusCode, Json<FillAnswer>), ApiError> {
@@ -372,7 +372,7 @@ pub async fn wake(State(api): State<Api>, body: Loose<FillSeats>) -> Result<(Sta
     }
 }
 
-/// Wakes these seats, or all that sleep.
+/// Wakes the named seats, or all that sleep.
 pub(super) async fn fill_again(
     api: &Api,
     once: &Once,
@@ -426,11 +426,11 @@ pub(super) async fn fill_again(
     once.submit(api, Command::WakeSeats { seats: rising, spec: Box::new(spec), messages, hatch_ms }).await
 }
 
-/// The latest mail that these agents have sent or got, the oldest first.
+/// The newest mail that these agents have sent or received, the oldest first.
 pub(super) async fn mail_of(api: &Api, agents: impl Iterator<Item = AgentId>) -> Result<Vec<Mail>, ApiError> {
     let filter = LogFilter { types: vec!["mail_sent".into()], agents: agents.collect(), ..LogFilter::default() };
     let world = api.handle.view();
-    // An agent has no mail from before its birth.
+    // An agent has no mail from before its creation.
     let born = filter.agents.iter().filter_map(|agent| world.agent(*agent)).map(|agent| agent.born).min();
     let Some(born) = born.map(|born| born.max(EventId(world.head().0.saturating_sub(MAIL_SCAN)))) else {
         return Ok(Vec::new());
@@ -448,7 +448,7 @@ pub(super) async fn mail_of(api: &Api, agents: impl Iterator<Item = AgentId>) ->
     Ok(records.into_iter().filter_map(mail_reader::sent).collect())
 }
 
-/// The identity documents of the seats.
+/// List the identity documents of the seats.
 #[utoipa::path(get, path = "/api/docs", operation_id = "list_docs", tag = "seats", params(DocsQuery), responses((status = 200, description = "One for each seat that was summoned or imported", body = DocList)))]
 pub async fn docs(State(api): State<Api>, query: Query<DocsQuery>) -> Result<Json<DocList>, ApiError> {
     let kind = query.0.kind.unwrap_or_else(|| identity_document::TYPE.into());
@@ -461,13 +461,13 @@ pub async fn docs(State(api): State<Api>, query: Query<DocsQuery>) -> Result<Jso
     Ok(Json(DocList { head: world.head(), docs: docs.collect() }))
 }
 
-/// Merge identity documents from elsewhere into the seats. Doing it again changes nothing.
+/// Merge identity documents from elsewhere into the seats. A repetition changes nothing.
 #[utoipa::path(post, path = "/api/docs/import", operation_id = "import_identities", tag = "seats", request_body = ImportIdentities,
     responses((status = 200, description = "Merged", body = super::AcceptedBody)))]
 pub async fn import(State(api): State<Api>, body: JsonBody<ImportIdentities>) -> Result<Accepted, ApiError> {
     let documents = identity_document::read_all(&body.0.text)
         .map_err(|why| ApiError::bad("bad_identities", why, "nothing was imported; see docs/seats.md for the form"))?;
-    // The lead's own document is of no use here: the lead is not summoned and not woken.
+    // The lead's own document is not used, because the lead is neither summoned nor woken.
     let (lead, documents): (Vec<SeatDocument>, Vec<SeatDocument>) =
         documents.into_iter().partition(|document| document.position == Position::LEAD);
     let records = api.handle.submit(Command::ImportIdentities { documents }).await?;
@@ -476,7 +476,7 @@ pub async fn import(State(api): State<Api>, body: JsonBody<ImportIdentities>) ->
     Ok(Accepted::new(root, &records).warning(warning))
 }
 
-/// The open session of the seats, which is started if there is none. A lead that manages the seats is started with it.
+/// The open session of the seats. If there is none, it is started, and a lead that manages the seats with it.
 async fn ensure_session(api: &Api, spec: &RunSpec) -> Result<SessionId, ApiError> {
     if let Some(open) = api.handle.view().seats().session() {
         return Ok(open.id);
@@ -498,13 +498,13 @@ async fn ensure_session(api: &Api, spec: &RunSpec) -> Result<SessionId, ApiError
     };
     match api.handle.submit(Command::OpenSeats { session, opened, lead }).await {
         Ok(_) => Ok(session),
-        // Another request was faster.
+        // Another request has started a session in the meantime.
         Err(crate::engine::SubmitError::Refused(Refusal::Seat(SeatRefusal::Active(other)))) => Ok(other),
         Err(error) => Err(error.into()),
     }
 }
 
-/// How the lead is started: as the last time, or as is usual here.
+/// How the lead is started: as in its last run, otherwise from the settings.
 pub(super) fn lead_order(api: &Api, with: RunOptions) -> Result<LeadOrder, ApiError> {
     let world = api.handle.view();
     let last = world.seats().lead().and_then(|lead| world.run(lead)).map(|run| &*run.spec);
@@ -518,8 +518,8 @@ pub(super) fn lead_order(api: &Api, with: RunOptions) -> Result<LeadOrder, ApiEr
     Ok(LeadOrder { agent: clock::new_agent_id(), prompt, spec })
 }
 
-/// How seats are filled: how each of their agents is run, or how the lead is run, which has the processes of its team. Without a choice
-/// of the caller's, agents are run in `harness`, and the lead is run as the last time.
+/// How seats are filled: how each agent is run or, if the lead has the processes of its team, how the lead is run. If the caller has not
+/// chosen: agents are run with `harness`, and the lead as in its last run.
 fn fill_spec(api: &Api, with: RunOptions, harness: Option<String>) -> Result<RunSpec, ApiError> {
     match api.defaults.seats.mode {
         // An agent of a seat waits for messages.
@@ -531,7 +531,7 @@ fn fill_spec(api: &Api, with: RunOptions, harness: Option<String>) -> Result<Run
     }
 }
 
-/// The harness that those who sat in these seats ran in, if it is one: they wake in the program in which they fell asleep.
+/// The harness of the last agents of these seats, if they had the same one. They wake with the agent program with which they fell asleep.
 fn last_harness(world: &World, seats: &[(Position, Seat)]) -> Option<String> {
     let of_seat = |(position, _): &(Position, Seat)| {
         let agent = seats::last_occupant(world, *position)?;

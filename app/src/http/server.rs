@@ -1,4 +1,4 @@
-//! Accepting connections, within bounds: how many, how large a head, how slow a client.
+//! Accepts connections, within limits: how many there are, how large a head is, how slow a client is.
 
 use super::error::ApiError;
 use super::wire::Wire;
@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub connections: usize,
-    /// No honest client needs longer to send a head.
+    /// How long a client may take to send a head.
     pub head_timeout: Duration,
 }
 
@@ -28,16 +28,16 @@ impl Default for Limits {
     }
 }
 
-/// How many may be told at once that the house is full. Beyond it they are not even told.
+/// How many clients can be told at the same time that there are too many connections. Further connections are closed without an answer.
 const TURNED_AWAY: usize = 64;
-/// Room for one head; also the unit in which bodies are read.
+/// The largest head. Bodies are read in pieces of this size, too.
 const HEAD_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
-/// A peer that takes no bytes for this long is gone. Its stream starts again from its last id when it is back.
+/// If a client accepts no bytes for this long, its connection is closed. A stream continues from its last id when the client reconnects.
 const PEER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long open connections may take to finish when the daemon shuts down.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// After an error of accept (out of descriptors) trying at once would only spin.
+/// The pause after an error of `accept`, such as too few file descriptors, so that there is no busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until `closing` becomes true, then lets the open connections finish.
@@ -110,7 +110,7 @@ async fn connection(stream: TcpStream, router: Router, limits: Limits, mut closi
     }
 }
 
-/// Returns when the daemon shuts down, or is gone.
+/// Returns when the daemon shuts down, or when its task has ended.
 async fn closed(closing: &mut watch::Receiver<bool>) {
     drop(closing.wait_for(|closing| *closing).await);
 }
@@ -122,7 +122,7 @@ fn tune(stream: &TcpStream) -> std::io::Result<()> {
     socket2::SockRef::from(stream).set_tcp_keepalive(&socket2::TcpKeepalive::new().with_time(PEER_TIMEOUT))
 }
 
-/// Full houses say so instead of letting people wait.
+/// Tells a client that there are too many connections, instead of letting it wait.
 async fn turn_away(mut stream: TcpStream, closing: watch::Receiver<bool>) {
     let refusal = ApiError::new(
         StatusCode::SERVICE_UNAVAILABLE,
@@ -136,12 +136,12 @@ async fn turn_away(mut stream: TcpStream, closing: watch::Receiver<bool>) {
         body.len()
     );
     let tell = async {
-        // The request comes first, so that the answer is one.
+        // The request is read first, so that the client takes the bytes as its answer.
         let mut request = [0; HEAD_BYTES];
         let _asked = stream.read(&mut request).await?;
         stream.write_all(answer.as_bytes()).await?;
         Wire::new(stream, closing).shutdown().await
     };
     let told = tokio::time::timeout(FAREWELL, tell).await;
-    tracing::debug!(?told, "a connection was turned away");
+    tracing::debug!(?told, "a connection was refused");
 }

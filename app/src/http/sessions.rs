@@ -76,7 +76,7 @@ pub struct SessionView {
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SessionList {
-    /// The last event that this answer takes into account: follow the log after it and nothing is missed.
+    /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     pub sessions: Vec<SessionView>,
 }
@@ -136,16 +136,16 @@ pub async fn end(
     Ok((StatusCode::ACCEPTED, Accepted::new(session.to_string(), &records)))
 }
 
-/// What is no id at all is answered as an id that no session has.
+/// A text that is not an id is answered like an id that no session has.
 fn unknown(id: &str) -> ApiError {
     let shown: String = id.chars().take(64).collect();
     let message = format!("there is no session {shown}");
     ApiError::new(StatusCode::NOT_FOUND, "unknown_session", message, "`hatchery session list` shows the sessions")
 }
 
-/// JSON knows no integers: 5000.0 is the same number as 5000, and some programs write it so.
+/// JSON does not distinguish integers: 5000.0 is the same number as 5000, and some programs write it so.
 fn whole_number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    /// Beyond it a float does not say which integer it means.
+    /// Larger floats do not represent one integer exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let Some(number) = Option::<serde_json::Number>::deserialize(from)? else { return Ok(None) };
     let whole = number.as_f64().filter(|it| it.fract() == 0.0 && (0.0..=EXACT).contains(it));

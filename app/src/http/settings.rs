@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use std::sync::Arc;
 
-/// Take over `hatchery.toml` if it has changed. The daemon also does so by itself, after a moment.
+/// Take over `hatchery.toml` if it has changed. The daemon also does this by itself, after a moment.
 #[utoipa::path(post, path = "/api/settings", operation_id = "take_settings", tag = "daemon",
     responses((status = 200, description = "What counts now, and what waits for a restart", body = SettingsTaken)))]
 pub async fn take_over(State(api): State<Api>) -> Result<Json<SettingsTaken>, ApiError> {

@@ -1,5 +1,5 @@
-//! The status document over HTTP. Reading shows what the log says and changes nothing. A change is answered when it is in the log and,
-//! in a project that takes part, in the file. A client that does not read the file need not wait for the file (`wait=log`).
+//! The status document over HTTP. Reading shows what the log contains and changes nothing. A change is answered when it is in the log and,
+//! in a project with status files, in the file. A client that does not read the file need not wait for it (`wait=log`).
 
 use super::Api;
 use super::error::{ApiError, JsonBody, Query, Text};
@@ -37,21 +37,21 @@ pub struct ChangeWait {
     wait: Shown,
 }
 
-/// Where a change is shown.
+/// Where a change is visible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shown {
     /// The log has it, and `.fctry/state.json` shows it.
     #[default]
     File,
-    /// The log has it, and so every answer of the daemon shows it. The file follows within milliseconds.
+    /// The log has it, so every answer of the daemon shows it. The file follows within milliseconds.
     Log,
 }
 
-/// What is at a path.
+/// The value at a path.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StatusValue {
-    /// `null` if nothing is there.
+    /// `null` if there is none.
     #[schema(value_type = serde_json::Value)]
     pub value: Value,
 }
@@ -59,37 +59,36 @@ pub struct StatusValue {
 /// A change that is durable.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Changed {
-    /// What is at the path of the change now, or the value of the only field that it changed. `null` if it changed several fields,
-    /// or none.
+    /// The value at the path of the change, or of the only field that was changed. `null` if several fields were changed, or none.
     #[schema(value_type = serde_json::Value)]
     pub value: Value,
     /// The id of the build event that was recorded, or that was known already.
     #[schema(required = false, nullable = false)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// False if nothing had to be changed: the value was there already, or a build event with this id.
+    /// False if nothing was changed: the value, or a build event with this id, was there already.
     pub changed: bool,
     /// Whether `.fctry/state.json` shows the change.
     #[serde(rename = "inFile")]
     pub in_file: bool,
 }
 
-/// What a person or an agent must know to resume a build run, and what there is to choose.
+/// What the user or an agent must know to resume a build run, and which choices there are.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResumeView {
-    /// The last event of which this tells. Null where no daemon was asked.
+    /// The last event that this answer includes. Null if no daemon was asked.
     pub head: Option<EventId>,
     pub run_id: String,
     /// `running`, `paused` or `partial`.
     pub status: String,
-    /// The version of the spec that is current now.
+    /// The current version of the spec.
     pub spec_version: Option<String>,
     /// The numbers of the completed chunks.
     pub completed: Vec<u64>,
     pub failed: Vec<u64>,
     pub remaining: Vec<u64>,
-    /// Those of the remaining chunks that can start.
+    /// The remaining chunks that can start.
     pub ready: Vec<u64>,
     /// Completed chunks whose sections of the spec have changed since they were built.
     pub outdated: Vec<u64>,
@@ -118,7 +117,7 @@ impl ResumeView {
     }
 }
 
-/// A build event. Other fields are kept as they are.
+/// A build event. Other fields are kept unchanged.
 #[derive(Debug, utoipa::ToSchema)]
 #[expect(dead_code, reason = "only described here: an event is kept as its author wrote it")]
 pub struct BuildEventObject {
@@ -135,7 +134,7 @@ pub struct BuildEventObject {
     summary: Option<String>,
 }
 
-/// The fields of the document that a viewer of builds needs.
+/// The fields of the document that viewers of builds need.
 const BUILD_FIELDS: [&str; 13] = [
     "workflowStep",
     "currentCommand",
@@ -152,7 +151,7 @@ const BUILD_FIELDS: [&str; 13] = [
     "contextState",
 ];
 
-/// The status document, or a part of it. Reading changes nothing.
+/// Show the status document, or a part of it. Reading changes nothing.
 #[utoipa::path(get, path = "/api/state", operation_id = "read_state", tag = "status", params(StatePart),
     responses((status = 200, description = "What is there; `null` if nothing is", body = StatusValue)))]
 pub async fn read(State(api): State<Api>, query: Query<StatePart>) -> Result<Json<StatusValue>, ApiError> {
@@ -172,7 +171,7 @@ pub async fn change(
     Ok(Json(carry_out(&api, body.0, query.0.wait).await?))
 }
 
-/// Record a build event: a JSON object with a `kind`. Fields that are not known are kept. An event with an id counts once.
+/// Record a build event: a JSON object with a `kind`. Unknown fields are kept. A second event with the same id is ignored.
 #[utoipa::path(post, path = "/api/build-events", operation_id = "record_build_event", tag = "status", request_body(content = BuildEventObject, content_type = "application/json"),
     responses((status = 201, description = "Recorded, or known already", body = Changed)))]
 pub async fn record_build_event(
@@ -184,7 +183,7 @@ pub async fn record_build_event(
     Ok((StatusCode::CREATED, Json(carry_out(&api, change, Shown::File).await?)))
 }
 
-/// How the build stands: the fields of the status document that a viewer of builds needs, and the health of the context.
+/// Show the build: the fields of the status document that viewers of builds need, and the health of the context.
 #[utoipa::path(get, path = "/api/build-status", operation_id = "build_status", tag = "status",
     responses((status = 200, description = "Fields that are absent are `null`", content_type = "application/json", body = Object)))]
 pub async fn build_status(State(api): State<Api>) -> Response {
@@ -192,7 +191,8 @@ pub async fn build_status(State(api): State<Api>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], shown.to_json().to_string()).into_response()
 }
 
-/// Show what a person or an agent must know to resume the build run. Reading changes nothing; `resume_build` of `POST /api/state` goes on with the run.
+/// Show what the user or an agent must know to resume the build run. Reading changes nothing; `resume_build` of `POST /api/state` continues
+/// the run.
 #[utoipa::path(get, path = "/api/build-resume", operation_id = "build_resume", tag = "status",
     responses((status = 200, description = "What is done, what remains, and what is outdated", body = ResumeView)))]
 pub async fn build_resume(State(api): State<Api>) -> Result<Json<ResumeView>, ApiError> {
@@ -212,7 +212,7 @@ fn unread(error: std::io::Error) -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "spec_unreadable", error, "try again")
 }
 
-/// The document as readers see it, with the time at which the file was written.
+/// The document as all readers see it, with the time at which the file was written.
 pub(super) fn dated(api: &Api) -> StatusDocument {
     let mut shown = api.status_files.view().shown(&api.handle.view());
     if let Some(at) = api.status_files.last_updated() {
@@ -221,7 +221,7 @@ pub(super) fn dated(api: &Api) -> StatusDocument {
     shown
 }
 
-/// Carries out a change and waits until it is shown.
+/// Carries out a change and waits until it is visible.
 async fn carry_out(api: &Api, change: StatusChange, until: Shown) -> Result<Changed, ApiError> {
     let change = match spec_sections::matters_to(&change) {
         true => {
@@ -255,7 +255,7 @@ async fn carry_out(api: &Api, change: StatusChange, until: Shown) -> Result<Chan
     Ok(Changed { value: value.unwrap_or_else(Value::null), id, changed: !records.is_empty(), in_file })
 }
 
-/// Submits a command about the status, and waits until what came of it is shown. Also says whether the files show it.
+/// Submits a command about the status, and waits until the result is visible. Also returns whether the files show it.
 pub(super) async fn submit(api: &Api, command: Command, until: Shown) -> Result<(Vec<Record>, bool), ApiError> {
     let files = &api.status_files;
     let file = match command {
@@ -273,14 +273,14 @@ pub(super) async fn submit(api: &Api, command: Command, until: Shown) -> Result<
             "nothing was changed; find that process with `fuser`, end it, and repeat this",
         ));
     }
-    // A project whose status is changed takes part from then on. The folder must be there before the event, which is shown in it.
+    // A change gives the project status files. Their folder must exist before the event, because the event is shown in it.
     let folder = files.folder().path().to_owned();
     let made = !files.is_wanted() && crate::blocking::blocking(move || std::fs::create_dir(&folder)).await.is_ok();
     let records = match api.handle.submit(command).await {
         Ok(records) => records,
         Err(error) => {
             if made {
-                // Only an empty folder goes.
+                // Only an empty folder is removed.
                 let folder = files.folder().path().to_owned();
                 crate::blocking::blocking(move || std::fs::remove_dir(&folder)).await.unwrap_or_default();
             }
@@ -296,7 +296,7 @@ pub(super) async fn submit(api: &Api, command: Command, until: Shown) -> Result<
     Ok((records, in_file))
 }
 
-/// The value that a change led to, from its own events: another change may have come after it.
+/// The value after a change, from the change's own events, because another change may have come after it.
 fn value_of(path: Option<&Path>, records: &[Record]) -> Option<Value> {
     let edits = records.iter().filter_map(|record| match &record.event {
         Event::Status(StatusEvent::Edited { edits, .. }) => Some(edits),
@@ -311,7 +311,7 @@ fn value_of(path: Option<&Path>, records: &[Record]) -> Option<Value> {
     edit.value.as_ref()?.parse().ok()
 }
 
-/// What a viewer of builds sees.
+/// What viewers of builds see.
 pub(super) fn build_shown(state: &StatusDocument) -> Object {
     let mut shown = Object::default();
     for field in BUILD_FIELDS {

@@ -1,4 +1,4 @@
-//! The status as a live stream: the whole of it first, then what changes.
+//! The status as a live stream: first all of it, then the changes.
 
 use super::Api;
 use super::state::build_shown;
@@ -20,12 +20,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-/// The least time between two frames of one client. The last state always arrives, and the last of a burst is not to be later than 20 ms.
+/// The least time between two frames of one client. The last state always arrives, and the last of several fast changes must arrive within
+/// 20 ms.
 const PACE: Duration = Duration::from_millis(15);
-/// A comment line: keeps proxies and clients awake, and is not an event.
+/// A comment line, which keeps the connection open for proxies and clients and is not an event.
 const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
-/// Follow the status: what `/api/build-status` answers, the ideas, and every change of them.
+/// Follow the status: the content of `/api/build-status`, the ideas, and every change of them.
 #[utoipa::path(get, path = "/api/status/live", operation_id = "follow_status", tag = "status",
     responses((status = 200, description = "Server-sent events. `status` comes first and has all fields of the status document, with `contextHealth`; `change` has the fields that have changed, `null` for those that are gone; `inbox` has all ideas, the newest first. The `id` is the last event of the log that is shown. Comment lines are heartbeats.", content_type = "text/event-stream", body = String)))]
 pub async fn live(State(api): State<Api>) -> Response {
@@ -61,18 +62,18 @@ struct StatusClient {
     follower: RecordFollower,
     heartbeat: Interval,
     frames: VecDeque<Bytes>,
-    /// What the client knows.
+    /// What was sent to the client.
     sent: Option<Object>,
     inbox: Option<IdeaInbox>,
-    /// What it does not know yet.
+    /// The files whose changes the client does not have yet.
     changed: BTreeSet<StatusFile>,
-    /// Changes with something that the log does not say.
+    /// Changes when something changes that is not in the log.
     usage: watch::Receiver<(Option<FileVersion>, Option<u8>)>,
     next: Instant,
 }
 
 impl StatusClient {
-    /// What to send next. None when the stream ends.
+    /// What to send next. None if the stream ends.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(frame) = self.frames.pop_front() {
@@ -145,13 +146,13 @@ impl StatusClient {
     }
 
     fn push(&mut self, event: &str, id: u64, data: &Json) {
-        // Values keep the white space of their author, and a line break would end the data.
+        // Values keep the white space of their author, but a line break would end the data.
         let data = data.text().replace(['\n', '\r'], " ");
         self.frames.push_back(Bytes::from(format!("event:{event}\nid:{id}\ndata:{data}\n\n")));
     }
 }
 
-/// The fields that have changed, `null` for those that are gone.
+/// The fields that have changed. Removed fields are `null`.
 fn changes(from: &Object, to: &Object) -> Object {
     let mut changes = Object::default();
     for (name, value) in to.iter() {

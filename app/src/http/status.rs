@@ -1,4 +1,4 @@
-//! How the daemon is doing.
+//! The state of the daemon.
 
 use super::Api;
 use super::error::{ApiError, JsonBody};
@@ -15,15 +15,15 @@ use serde::{Deserialize, Serialize};
 pub struct Health {
     pub status: Condition,
     pub version: &'static str,
-    /// Whether the seats have a session. Not told without the token.
+    /// Whether a session of the seats is open. Missing without the token.
     #[serde(rename = "sessionActive", skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     pub session_active: Option<bool>,
-    /// The session of the seats, as a UUID, or null. Not told without the token.
+    /// The session of the seats, as a UUID, or null. Missing without the token.
     #[serde(rename = "sessionId", skip_serializing_if = "Option::is_none")]
     #[schema(required = false, value_type = Option<String>)]
     pub session_id: Option<Option<String>>,
-    /// Says which content of `hatchery.toml` counts. Not told without the token.
+    /// A fingerprint of the content of `hatchery.toml` that is in effect. Missing without the token.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     pub settings: Option<String>,
@@ -31,7 +31,7 @@ pub struct Health {
     #[serde(rename = "settingsWait", skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     pub settings_wait: Option<bool>,
-    /// Always false: agent programs log in by themselves. Clients of the original program ask for it. Not told without the token.
+    /// Always false, because agent programs log in by themselves. Clients of the original program read it. Missing without the token.
     #[serde(rename = "needsSetup", skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     pub needs_setup: Option<bool>,
@@ -73,7 +73,7 @@ pub struct FsckRequest {
 #[utoipa::path(get, path = "/api/health", operation_id = "health", tag = "daemon", security(()), responses((status = 200, description = "It is alive", body = Health)))]
 pub async fn health(State(api): State<Api>, headers: HeaderMap) -> Json<Health> {
     let status = if api.handle.trouble().is_some() { Condition::StoreTrouble } else { Condition::Ok };
-    // Strangers learn no more than that the daemon is alive.
+    // Clients without the token learn only that the daemon is alive.
     let trusted = api.guard.trusts(&headers);
     let session = trusted.then(|| {
         let world = api.handle.view();

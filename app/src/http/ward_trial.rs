@@ -1,5 +1,5 @@
-//! Trying the ward of a quest before the quest begins, over HTTP: once, on the commit at which the quest begins, in a worktree as the steps
-//! will have it. So a ward that cannot work is known before an agent is paid.
+//! Trials of wards over HTTP: the ward of a quest is executed once before the quest begins, on the commit at which the quest begins, in a
+//! worktree like those of the steps. So a ward that cannot work is noticed before agents cost money.
 
 use super::Api;
 use super::changes::in_repository;
@@ -20,21 +20,21 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How many trials are remembered. Those of quests that have begun say nothing any more.
+/// How many trials are remembered. Those of quests that have begun are no longer needed.
 const REMEMBERED: usize = 100;
 
-/// The trials of this daemon, under way or over. Two who try the ward of one quest at the same time get the result of one trial.
+/// The trials of this daemon, running or ended. If two clients try the ward of a quest at the same time, both get the result of one trial.
 #[derive(Debug, Default)]
 pub struct Trials(Mutex<BTreeMap<QuestId, Trial>>);
 
 type TrialResult = Result<TriedWard, ApiError>;
 
-/// A trial, which runs in a task of its own: requests wait for it, and none of them has to stay for it to go on.
+/// A trial. It runs in a task of its own, so it continues even if no request waits for it any more.
 #[derive(Clone, Debug)]
 struct Trial(watch::Receiver<Option<TrialResult>>);
 
 impl Trials {
-    /// The trial that is under way, or a new one.
+    /// The running trial, or a new one.
     fn begin(&self, quest: QuestId, trial: impl Future<Output = TrialResult> + Send + 'static) -> Trial {
         let mut trials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trial) = trials.get(&quest).filter(|trial| trial.is_running()) {
@@ -55,7 +55,7 @@ impl Trials {
 }
 
 impl Trial {
-    /// A trial whose task is gone without a result does not run: the next one may begin.
+    /// A trial whose task ended without a result does not run, so the next one may begin.
     fn is_running(&self) -> bool {
         self.0.borrow().is_none() && self.0.has_changed().is_ok()
     }
@@ -84,9 +84,9 @@ pub struct TrialQuery {
 /// The last trial of a ward.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct TrialView {
-    /// A trial is under way.
+    /// A trial is running.
     running: bool,
-    /// What became of the last one. Null if the ward was not tried since the daemon was started.
+    /// The result of the last trial. Null if the ward was not tried since the daemon was started.
     tried: Option<TriedWard>,
 }
 
@@ -98,17 +98,17 @@ pub struct TryWard {
     begin: bool,
 }
 
-/// What became of a ward that was tried.
+/// The result of a trial.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TriedWard {
     /// Null if the quest has no ward.
     pub command: Option<String>,
     pub verdict: TrialVerdict,
-    /// Why it is broken, or its exit code. If it is green: that it has found no tests, and so checks nothing yet.
+    /// If broken: why. If red: the exit code. If green: whether no tests were found, so that the ward checks nothing yet.
     pub why: Option<String>,
-    /// The problems in its output.
+    /// The problems in the output of the ward.
     pub findings: Vec<String>,
-    /// The file with its output.
+    /// The file with the output of the ward.
     pub output: Option<String>,
     /// Whether the quest begins now.
     #[serde(default)]
@@ -125,7 +125,7 @@ pub enum TrialVerdict {
     Broken,
 }
 
-/// Try the ward of a quest that has not begun. Takes as long as the ward does, and goes on if the client disconnects.
+/// Try the ward of a quest that has not begun. Takes as long as the ward, and continues if the client disconnects.
 #[utoipa::path(post, path = "/api/quests/{quest}/try-ward", operation_id = "try_ward", tag = "quests", params(("quest" = String, Path, description = "An id, a slug, or the beginning of one")), request_body = TryWard,
     responses((status = 200, description = "What became of it", body = TriedWard)))]
 pub async fn try_ward(
@@ -134,11 +134,11 @@ pub async fn try_ward(
     body: JsonBody<TryWard>,
 ) -> Result<Json<TriedWard>, ApiError> {
     let quest = find(&api, &reference.0)?;
-    // In a task, because a user who leaves the page wants the quest to begin all the same.
+    // In a task, because a user who leaves the page still wants the quest to begin.
     let begin = body.0.begin;
     let tried = tokio::spawn(async move {
         let tried = tried(api, quest, begin).await;
-        // The user may be gone, so the answer alone may not be read.
+        // The user may have left, so an error is also written to the log.
         if let Err(error) = &tried {
             tracing::warn!(%quest, error = error.message, "the ward was not tried, or the quest did not begin after it");
         }
@@ -148,9 +148,9 @@ pub async fn try_ward(
     tried.unwrap_or_else(|error| Err(failed(&std::io::Error::other(error)))).map(Json)
 }
 
-/// The last trial of a quest's ward.
+/// Show the last trial of a quest's ward.
 #[utoipa::path(get, path = "/api/quests/{quest}/try-ward", operation_id = "ward_trial", tag = "quests", params(("quest" = String, Path, description = "An id, a slug, or the beginning of one"), TrialQuery),
-    responses((status = 200, description = "Under way, over, or none", body = TrialView)))]
+    responses((status = 200, description = "The last trial: running, over, or none", body = TrialView)))]
 pub async fn last_trial(
     State(api): State<Api>,
     reference: PathParts<String>,
@@ -168,7 +168,7 @@ pub async fn last_trial(
 
 async fn tried(api: Api, quest: QuestId, begin: bool) -> Result<TriedWard, ApiError> {
     let mut tried = api.trials.begin(quest, trial(api.clone(), quest)).ended().await?;
-    // The user may have resumed the quest meanwhile, or changed its ward.
+    // The user may have resumed the quest or changed its ward in the meantime.
     let may_begin = api.handle.view().quest(quest).is_some_and(|quest| {
         quest.state == QuestState::Paused && quest.ward.as_ref().map(|ward| &ward.command) == tried.command.as_ref()
     });
@@ -214,7 +214,7 @@ async fn trial(api: Api, quest: QuestId) -> Result<TriedWard, ApiError> {
     })
 }
 
-/// The folder to run it in: the quest's own worktree, or the project's. Gives the reason if the worktree cannot be made ready.
+/// The folder for the trial: the quest's own worktree, or the project's root. The error says why the worktree could not be prepared.
 async fn folder(api: &Api, quest_spec: &QuestSpec) -> Result<PathBuf, String> {
     let root = api.defaults.project.root();
     let Some(slug) = quest_spec.slug().map(str::to_owned) else {
@@ -234,7 +234,7 @@ async fn folder(api: &Api, quest_spec: &QuestSpec) -> Result<PathBuf, String> {
 async fn run(api: &Api, quest: QuestId, spec: &WardSpec, folder: PathBuf) -> std::io::Result<TriedWard> {
     let defaults = &api.defaults;
     let ward = Ward::of_trial(defaults.program.clone(), &defaults.project, quest).map_err(std::io::Error::other)?;
-    // An earlier trial may still run: its caller has gone away.
+    // An earlier trial whose client has disconnected may still run.
     ward.stop_and_wait().await?;
     let again = ward.clone();
     blocking(move || again.forget()).await?;

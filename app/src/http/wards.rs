@@ -1,4 +1,4 @@
-//! What the wards of a quest said, over HTTP: bounded parts of a file that may still grow.
+//! The output of a quest's wards over HTTP: limited parts of a file that may still grow.
 
 use super::Api;
 use super::error::{ApiError, PathParts, Query};
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 
-/// How much of an output one answer has by default.
+/// How many bytes an answer has by default.
 const USUAL_BYTES: u64 = 64 << 10;
-/// The most: it is held in memory.
+/// The most bytes of an answer, because it is held in memory.
 const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -35,13 +35,13 @@ pub struct WardOutput {
     pub from: u64,
     /// Where the next part begins.
     pub upto: u64,
-    /// How long the output is now. A ward that runs adds to it.
+    /// The length of the output now. A running ward appends to it.
     pub size: u64,
     /// Bytes that are not UTF-8 are replaced.
     pub text: String,
 }
 
-/// A part of the output of a ward. Of a long output only the first and the last 4 MiB are kept.
+/// Show a part of the output of a ward. Of a long output only the first and the last 4 MiB are kept.
 #[utoipa::path(get, path = "/api/quests/{quest}/steps/{step}/wards/{number}/output", operation_id = "ward_output", tag = "quests", params(("quest" = String, Path, description = "An id, or the beginning of one"), ("step" = String, Path, description = "The id of a step"), ("number" = u32, Path, description = "The number of the ward among those of the step"), OutputQuery),
     responses((status = 200, description = "This part", body = WardOutput)))]
 pub async fn output(
@@ -79,7 +79,7 @@ fn part(path: &std::path::Path, from: i64, limit: u64) -> io::Result<WardOutput>
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes)?;
-    // A letter of several bytes is not cut in two, unless it is all there is.
+    // A character of several bytes is not cut, unless the part has nothing else.
     if let Err(error) = std::str::from_utf8(&bytes)
         && error.error_len().is_none()
         && error.valid_up_to() > 0

@@ -1,10 +1,10 @@
-//! The bytes of one connection, below hyper. Two things are seen to here because hyper leaves them out:
+//! The bytes of one connection, below hyper. Two things are done here because hyper does not do them:
 //!
-//! - A head that cannot be read never becomes a request. Hyper answers it without a body; here the answer gets the JSON
-//!   that every other refusal has.
-//! - Closing a socket resets the connection if the peer still sends, and the reset can overtake the last answer. A peer that was
-//!   answered before it had sent its whole body still sends. So what comes is read, and thrown away, until the peer closes, too, or for a
-//!   short while.
+//! - A head that cannot be read never becomes a request. Hyper answers it without a body; here the answer gets a JSON body like every
+//!   other refusal.
+//! - If a socket is closed while the peer still sends, the connection is reset, and the reset can overtake the last answer. A peer that
+//!   was answered before it had sent its whole body still sends. So incoming bytes are read and dropped, until the peer closes, too, or
+//!   until a short time has passed.
 
 use super::error::ApiError;
 use axum::http::StatusCode;
@@ -17,19 +17,19 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::Sleep;
 
-/// Long enough for a peer on the same machine to notice the answer, too short to be worth holding on purpose.
+/// Long enough for a peer on the same machine to read the answer, and short enough that it does no harm to keep the connection open.
 const LINGER: Duration = Duration::from_secs(1);
-/// What is thrown away is read in pieces of this size.
+/// The bytes to drop are read in pieces of this size.
 const WASTE_BYTES: usize = 16 * 1024;
 
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
-    /// An answer that takes the place of hyper's own, and how much of it is written.
+    /// An answer that replaces hyper's own. `written` says how much of it was sent.
     instead: Vec<u8>,
     written: usize,
     farewell: Closing,
-    /// Whether the daemon ends. Then a peer that sends nothing is not waited for.
+    /// Whether the daemon shuts down. Then it does not wait for a peer that sends nothing.
     ends: watch::Receiver<bool>,
 }
 
@@ -37,7 +37,7 @@ pub struct Wire {
 enum Closing {
     /// Not closing yet.
     Open,
-    /// The peer has been told; its bytes are thrown away until it closes too, or until the time is up.
+    /// The peer has got its answer. Its bytes are dropped until it closes, too, or until the time is up.
     Lingering(Pin<Box<Sleep>>),
     Done,
 }
@@ -57,7 +57,7 @@ impl Wire {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads and throws away. Ready when the peer has closed, or when its time is up.
+    /// Reads and drops bytes. Ready when the peer has closed, or when the time is up.
     fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut waste = [0; WASTE_BYTES];
         if matches!(self.farewell, Closing::Open) && !*self.ends.borrow() {
@@ -137,8 +137,8 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// Hyper's own answer to a head that it cannot read, with a body. Nothing else that is sent looks like this: our own
-/// refusals all have a body, and no JSON contains a bare line end.
+/// Hyper's own answer to a head that it cannot read, with a body. Nothing else looks like this: all other refusals have a body, and JSON
+/// contains no bare line end.
 fn told_in_json(sent: &[u8]) -> Option<Vec<u8>> {
     const NO_BODY: &str = "content-length: 0\r\n";
     if !sent.starts_with(b"HTTP/1.1 4") || !sent.ends_with(b"\r\n\r\n") {

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::any::Any;
 
-/// The longest wait of one call. Clients give up on a tool that is silent for too long.
+/// The longest wait of one call. Clients end a tool call that takes too long.
 pub const MAX_TIMEOUT_S: u64 = 600;
-/// Below what clients usually allow a tool.
+/// The default wait. It is shorter than the time that clients usually allow a tool.
 pub const USUAL_TIMEOUT_S: u64 = 30;
 
 macro_rules! named {
@@ -32,7 +32,7 @@ macro_rules! named {
 }
 
 named! {
-    /// What every agent can do.
+    /// The tools of every agent.
     common:
     Fork => "fork",
     Kill => "kill",
@@ -44,7 +44,7 @@ named! {
 }
 
 named! {
-    /// What agents of a quest can also do.
+    /// The additional tools of agents of a quest.
     of_quests:
     SignalBack => "signal-back",
     SetRequirements => "set-requirements",
@@ -53,13 +53,13 @@ named! {
 }
 
 named! {
-    /// What agents in a seat can also do.
+    /// The additional tools of agents in a seat.
     of_seats:
     Register => "register",
 }
 
 named! {
-    /// What agents of a project with a status can also do.
+    /// The additional tools of agents of a project with a status document.
     of_status:
     GetState => "get-state",
     ChangeState => "change-state",
@@ -70,12 +70,12 @@ named! {
     Inbox => "inbox",
 }
 
-/// All tools, as they are listed.
+/// All tools, in the order of the list that a model receives.
 pub fn tools(in_a_quest: bool, in_a_seat: bool, has_status: bool) -> Vec<Tool> {
     let mut more = if in_a_quest { of_quests() } else { Vec::new() };
     more.extend(if in_a_seat { of_seats() } else { Vec::new() });
     let status = if has_status { of_status() } else { Vec::new() };
-    // What an agent has to do comes first.
+    // The tools that an agent must call come first.
     more.into_iter().chain(common()).chain(status).collect()
 }
 
@@ -123,7 +123,7 @@ pub struct Kill {
     #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
     pub agent: String,
-    /// Also kill all its descendants. Otherwise its children become children of its parent.
+    /// Also kill all its descendants. Otherwise its children become children of its nearest living ancestor.
     #[serde(default)]
     pub cascade: bool,
     /// The reason. It is recorded.
@@ -208,7 +208,7 @@ pub struct SignalBack {
     pub choices: Vec<String>,
     /// For `needs-role-followup`: the role that must act first.
     pub target_role: Option<String>,
-    /// For `needs-role-followup`: why it must act.
+    /// For `needs-role-followup`: why this role must act.
     pub reason: Option<String>,
     /// For `needs-role-followup`: true to continue your step afterwards, false if your part is done.
     pub resume: Option<bool>,
@@ -284,7 +284,7 @@ fn tool<T: JsonSchema + Any>(name: &'static str) -> Tool {
     let description = description.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
     schema.retain(|key, _| !["$schema", "title"].contains(&key.as_str()));
     flatten_all(&mut schema);
-    // Some clients refuse an object without it.
+    // Some clients refuse a schema without `properties`.
     schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
     Tool::new(name, description, schema)
 }
@@ -299,7 +299,7 @@ fn flatten_all(schema: &mut JsonObject) {
     }
 }
 
-/// Clients refuse unions. What need not be given need not be null, either.
+/// Removes `null` from the types of an optional property, because clients refuse unions. A model can leave the property out instead.
 fn flatten(property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
     let plain =
@@ -309,9 +309,9 @@ fn flatten(property: &mut Value) {
     }
 }
 
-/// The arguments of a call, or what is wrong with them and what the tool takes.
+/// Reads the arguments of a call. The error says what is wrong, and which arguments the tool takes.
 pub fn read<T: DeserializeOwned>(tool: &Tool, mut given: JsonObject) -> Result<T, String> {
-    // Models write `null` for what they leave out.
+    // Some models write `null` for an argument that they leave out.
     given.retain(|_, value| !value.is_null());
     strict::read(Given::Typed(Value::Object(given))).map_err(|wrong| {
         let meant = wrong.meant().map(|meant| format!(" (did you mean {meant}?)")).unwrap_or_default();
@@ -319,7 +319,7 @@ pub fn read<T: DeserializeOwned>(tool: &Tool, mut given: JsonObject) -> Result<T
     })
 }
 
-/// The arguments of a tool in a few words.
+/// A sentence that lists the arguments of a tool.
 pub fn takes(tool: &Tool) -> String {
     let properties = tool.input_schema.get("properties").and_then(Value::as_object);
     let required = tool.input_schema.get("required").and_then(Value::as_array);

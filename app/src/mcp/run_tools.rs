@@ -1,5 +1,5 @@
-//! Submits the calls of a run's tools. A call is first appended to `calls.jsonl`, durably. Then the daemon is asked to carry it
-//! out. If no daemon runs, the tools wait for one; the next daemon also carries out the calls that are in the file.
+//! The calls of the tools of a run. A call is first written durably to the file of calls. Then the daemon is asked to carry it out. If no
+//! daemon runs, the tools wait for one. The next daemon carries out the written calls.
 
 use super::{ToolError, words};
 use crate::blocking::blocking;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for a daemon before the agent is told that none runs.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(60);
-/// Between two looks for a daemon.
+/// The pause between two attempts to find a daemon.
 const DAEMON_PAUSE: Duration = Duration::from_millis(100);
 
 /// The tools of one attempt.
@@ -62,19 +62,19 @@ impl RunTools {
         Client::announced(&self.project, self.token.clone())
     }
 
-    /// Writes a call down and returns the daemon's answer. A call that was written down is carried out exactly once, even if the
-    /// tools or the daemon are killed in between.
+    /// Makes a call. A call that is in the file is carried out exactly once, whichever process is killed meanwhile.
     pub async fn call(&self, call: Call) -> Result<Value, ToolError> {
         let is_signal = matches!(call, Call::Signal(_));
         let calls = Arc::clone(&self.calls);
         let written = blocking(move || calls.lock().unwrap_or_else(PoisonError::into_inner).write(&call)).await;
-        let failed = |error| ToolError(format!("this could not be written down and was not done: {error}; try again"));
+        let failed = |error| ToolError(format!("your request was not saved and not carried out: {error}; try again"));
         let number = written.map_err(failed)?;
         let started = Instant::now();
         let path = agent_path(&self.of.agent.to_string(), "/calls");
         let body = json!({ "run": self.of.run, "attempt": self.of.attempt, "number": number });
         loop {
-            // No health check first: this request fails, too, if the daemon does not answer, and the agent waits for each round trip.
+            // The health of the daemon is not checked first, because the call itself shows whether the daemon answers, and the agent waits for
+            // each round trip.
             let asked = match self.announced() {
                 Some(client) => client.ask(&path, &body).await,
                 None => Err(Failure::Away(no_daemon())),
@@ -88,8 +88,8 @@ impl RunTools {
                 }
                 Err(Failure::Refused { code: Code::Unreachable, .. } | Failure::Away(_) | Failure::Unasked(_)) => {
                     return Err(ToolError(
-                        "Hatchery does not run at the moment. Your request is written down and will be carried out once, \
-                         as soon as it is back; do not repeat it."
+                        "Hatchery is not running at the moment. Your request is saved and will be carried out once, \
+                         as soon as Hatchery runs again. Do not repeat it."
                             .into(),
                     ));
                 }

@@ -1,5 +1,5 @@
-//! The tools for the project's status: `.fctry/state.json`, build runs, build events and ideas. Only agents of a project that takes part
-//! in the protocol have them. The types are flat and their values are JSON text, because clients refuse unions.
+//! The tools for the project's status: `.fctry/state.json`, build runs, build events and ideas. Only agents of a project with the folder
+//! `.fctry` have these tools. The types are flat and their values are JSON text, because clients refuse unions.
 
 use super::{Server, ToolAnswer, ToolError, events};
 use crate::calls::Call;
@@ -14,31 +14,31 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Show the status of the project (`.fctry/state.json`), or what is at a path of it. Changes nothing.
+/// Show the status of the project (`.fctry/state.json`), or the value at a path. Changes nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetState {
-    /// Such as `scenarioScore.total` or `buildRun.chunks[0].status`. Leave it out to see everything.
+    /// The path, such as `scenarioScore.total` or `buildRun.chunks[0].status`. Leave it out to see everything.
     pub path: Option<String>,
 }
 
-/// Change the status of the project (`.fctry/state.json`). Nothing that others write at the same time is lost. Only the path that you name
-/// changes: a command of the workflow begins with `workflow-command`.
+/// Change the status of the project (`.fctry/state.json`). Changes that others make at the same time are not lost. Only the value at the
+/// path changes. To begin a command of the workflow, call `workflow-command` instead.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeState {
     /// `set`, `merge`, `increment`, `append` or `clear`.
     pub action: String,
-    /// Where: names with dots between them. Not for `merge`.
+    /// The path: names with dots between them. Not for `merge`.
     pub path: Option<String>,
     /// The value as JSON text, for `set`, `merge` and `append`: `"#core-flow"` with its quotes, or `{"satisfied":5,"total":8}`.
     pub value: Option<String>,
-    /// By how much, for `increment`: 1 by default.
+    /// The amount to add, for `increment`: 1 by default.
     pub by: Option<i64>,
 }
 
-/// Begin or end a command of the workflow. A command that begins clears what the steps of the last one recorded (`completedSteps` and
-/// `agentOutputs`). It never touches a build run.
+/// Begin or end a command of the workflow. The beginning clears what the steps of the last command recorded (`completedSteps` and
+/// `agentOutputs`). A build run is never changed by this tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkflowCommand {
@@ -57,14 +57,14 @@ pub struct WorkflowStep {
     pub action: String,
     /// The name of the step.
     pub step: String,
-    /// If another step must come first: `run` begins that one, `skip` goes on without it, `abort` ends the command.
+    /// If another step must come first: `run` begins that step, `skip` leaves it out, `abort` ends the command.
     pub choose: Option<String>,
     /// For `done`: what you found, in a paragraph. Other agents read it.
     pub summary: Option<String>,
 }
 
-/// Move the build run on: approve a plan, or say what happened to a chunk. Before you resume an interrupted run, look at it with `show`, and
-/// ask the user about completed chunks whose sections of the spec have changed since.
+/// Begin a build run with an approved plan, or record what happened to it or to one of its chunks. Before you resume an interrupted build
+/// run, call `show`, and ask the user about completed chunks whose sections of the spec have changed since.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeBuild {
@@ -74,7 +74,7 @@ pub struct ChangeBuild {
     pub chunk: Option<u64>,
     /// For `plan`, as JSON text: `{"chunks":[{"name":"…","sections":["#alias"],"dependsOn":[1]}]}`.
     pub plan: Option<String>,
-    /// For `plan`: replace a run that is not finished.
+    /// For `plan`: replace a build run that is not finished.
     #[serde(default)]
     pub fresh: bool,
     /// For `resume`: the numbers of completed chunks to build again.
@@ -93,7 +93,7 @@ pub struct BuildEventTool {
     pub fields: Option<String>,
 }
 
-/// Keep ideas for later, or process one. An idea is taken by exactly one agent.
+/// Keep ideas for later, or process one. Only one agent can take an idea.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Inbox {
@@ -105,9 +105,9 @@ pub struct Inbox {
     pub kind: Option<String>,
     /// For `add`: the idea.
     pub content: Option<String>,
-    /// For `finish`: `processed`, `incorporated`, `error`, or `pending` to give it back.
+    /// For `finish`: `processed`, `incorporated`, `error`, or `pending` to give the idea back.
     pub status: Option<String>,
-    /// For `finish`: what came of it.
+    /// For `finish`: the result of the processing.
     pub note: Option<String>,
 }
 

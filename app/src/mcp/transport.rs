@@ -1,5 +1,5 @@
-//! The connection to the MCP client. Before the handshake, newer clients ask `server/discover`. They send `initialize` only after the
-//! answer that there is no such method.
+//! The connection to the client. This module answers requests before the handshake itself: newer clients first send `server/discover`, and
+//! need the answer that there is no such method before they send `initialize`.
 
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
@@ -32,7 +32,7 @@ impl Transport<RoleServer> for ClientTransport {
             match self.0.receive().await? {
                 JsonRpcMessage::Request(request) if request.request.method() == DISCOVER => {
                     let none = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, DISCOVER, None);
-                    // A client that takes no answers is gone.
+                    // If an answer cannot be sent, the client has ended.
                     self.0.send(JsonRpcMessage::error(none, Some(request.id))).await.ok()?;
                 }
                 message => return Some(message),

@@ -16,11 +16,11 @@ pub fn instructions(agent: AgentId) -> String {
     )
 }
 
-/// What an agent of a quest should know about its fork.
+/// The sentence for an agent of a quest about its new fork.
 pub const NEEDS_SLOT: &str =
-    "it works when a slot of your quest is free; your own slot is free for it while you `wait`";
+    "it starts to work when a slot of your quest is free; while you `wait`, it can use your slot";
 
-/// The text, and what to do next.
+/// The answer of `fork`: the text, and what to do next.
 pub fn forked(child: &str, waits: bool) -> (String, Option<&'static str>) {
     match waits {
         false => (format!("agent {child} is created"), None),

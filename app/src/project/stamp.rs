@@ -70,7 +70,7 @@ impl Project {
                 "{} was made by an older Hatchery, which did not remember enough to tell that its log was made here",
                 what.display()
             ))
-            .hint("if it is yours: `hatchery down`, and `hatchery trust` takes it over once; running agents work on")),
+            .hint("if it is yours, stop the daemon with `hatchery down`, then accept it with `hatchery trust`; agents keep working")),
             FolderOrigin::Elsewhere(what) => {
                 let message = format!(
                     "{} was not made here: it was cloned, pulled, copied or unpacked, and its log could have programs run",
@@ -79,7 +79,7 @@ impl Project {
                 let is_beside = [WAL, JOURNAL].into_iter().any(|name| what.ends_with(name));
                 Err(Report::failed(message).hint(match is_beside {
                     false => "`hatchery trust` accepts it; to begin a log of your own, delete it",
-                    true => "delete it to go on without it; `hatchery trust` accepts it, for example if another program had the database open",
+                    true => "delete it to continue without it; `hatchery trust` accepts it, for example if another program had the database open",
                 }))
             }
         }

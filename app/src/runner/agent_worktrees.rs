@@ -1,5 +1,5 @@
-//! The worktrees of agents that work for no quest: a branch and a worktree for one agent. Which one is part of the run's folder,
-//! `.hatchery/worktrees/SLUG/trunk`, so the log knows it.
+//! The worktrees of agents without a quest: a branch and a worktree for one agent. The slug is part of the run's folder,
+//! `.hatchery/worktrees/SLUG/trunk`, so it is in the log.
 
 use super::RunnerContext;
 use crate::worktree::WorktreeName;
@@ -10,7 +10,7 @@ use hatchery_core::{AgentId, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What the worktree of an agent is called after, if it has one of its own.
+/// The slug of an agent's own worktree, if it has one.
 pub fn slug_of(world: &World, agent: AgentId) -> Option<&str> {
     if world.assignment(agent).is_some() {
         return None;
@@ -54,7 +54,7 @@ pub(super) async fn create(context: &Arc<RunnerContext>, slug: String) -> Result
     made.await.map_err(|error| error.to_string())?
 }
 
-/// Removes the worktree of a dead agent. What is not committed is rescued. The branch stays, unless the user's HEAD has all of it.
+/// Removes the worktree of a dead agent. Uncommitted work is rescued. The branch stays, unless the user's HEAD contains all of it.
 pub(super) fn remove(context: &RunnerContext, agent: AgentId) -> Result<(), String> {
     let world = context.handle.view();
     let Some(slug) = slug_of(&world, agent) else { return Ok(()) };
@@ -67,7 +67,7 @@ pub(super) fn remove(context: &RunnerContext, agent: AgentId) -> Result<(), Stri
     let trunk = repository.at(WorktreeName::trunk(slug).map_err(|error| error.to_string())?);
     repository.remove(&trunk).map_err(text)?;
     repository.drop_empty_trunk(slug).map_err(text)?;
-    // What is not empty is the user's.
+    // A folder that is not empty has content of the user.
     std::fs::remove_dir(base).ok();
     repository.dissolve(slug).map_err(text)
 }

@@ -1,5 +1,6 @@
-//! The chores of steps: runs their wards, merges their work, and removes worktrees that are no longer needed. Every action can be repeated:
-//! a ward continues under its launcher and is found by its number, and a second merge of the same work changes nothing.
+//! What the steps of quests need besides agents: their wards are run, their work is merged, and worktrees that are no longer needed are
+//! removed. Everything here may be repeated: a ward continues under its launcher and is found by its number, and a second merge changes
+//! nothing.
 
 use super::{RETRY_PAUSE, RunnerContext, agent_worktrees};
 use crate::blocking::blocking;
@@ -19,46 +20,46 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// How often to look for worktrees whose quest is over or whose agent is dead. If a worktree cannot be removed, it is tried again after this
-/// pause, then after twice the pause, and so on.
+/// How often to look for worktrees of ended quests and dead agents. If one cannot be removed, it is tried again after this time, then after
+/// twice this time, and so on.
 const TIDY_PAUSE: Duration = Duration::from_secs(2);
-/// The longest of these pauses. Often a person has to remove what is in the way.
+/// The longest of these pauses. Often a person removes the obstacle.
 const LONGEST_TIDY_PAUSE: Duration = Duration::from_secs(600);
 /// The least time between two looks, because the plan may change often.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 type Key = (QuestId, StepId);
 
-/// The chores and removals that are under way, each in a task.
+/// The chores that are being carried out.
 pub struct Chores {
     context: Arc<RunnerContext>,
     watcher: Option<FolderWatcher>,
     doing: BTreeMap<Key, ChoreUnderWay>,
     /// The slugs of the worktrees that are being removed.
     tidying: BTreeSet<String>,
-    /// The slugs whose worktrees could not be removed: when to try again, and how long the last pause was.
+    /// The slugs whose worktrees could not be removed: when to try again, and how long the pause was.
     later: BTreeMap<String, (Instant, Duration)>,
-    /// When worktrees were looked for.
+    /// When worktrees were last looked for.
     looked_at: Option<Instant>,
-    /// A look was put off, because the last one was a moment ago.
+    /// A look was postponed, because the previous one was a moment ago.
     is_due: bool,
-    /// Whether the wards that an earlier daemon left behind were looked for.
+    /// Whether the wards of an earlier daemon were looked for.
     looked: bool,
     pub tasks: JoinSet<Finished>,
 }
 
 struct ChoreUnderWay {
     chore: Chore,
-    /// It is no longer wanted, and was asked to stop.
+    /// The chore is no longer wanted, and was asked to stop.
     stopping: bool,
 }
 
-/// What a task was for.
+/// What a task has finished.
 pub enum Finished {
     Chore(Key),
     /// Whether nothing is left of the worktrees with this slug.
     Tidied(String, bool),
-    /// Wards that are not wanted any more were stopped.
+    /// Wards that are no longer wanted were stopped.
     WardsStopped,
 }
 
@@ -77,7 +78,7 @@ impl Chores {
         }
     }
 
-    /// Starts a task for every chore of the plan that has none, and stops the wards that the plan no longer has.
+    /// Starts every wanted chore, and stops the others.
     pub fn arrange(&mut self, plan: &Plan) {
         if !std::mem::replace(&mut self.looked, true) {
             let context = Arc::clone(&self.context);
@@ -115,8 +116,7 @@ impl Chores {
         }
     }
 
-    /// How long to wait before `arrange` looks again. Worktrees are also created without a change of the plan, for example by the trial of
-    /// a ward.
+    /// When to look again. Worktrees are also created without a change of the plan, for example by the trial of a ward.
     pub fn look_again(&self) -> Duration {
         if self.is_due { LOOK_PAUSE } else { TIDY_PAUSE }
     }
@@ -139,8 +139,8 @@ impl Chores {
         }
     }
 
-    /// Removes the worktrees of quests that are over and of dead agents, once no agent works in them. Work that is nowhere else is rescued
-    /// first. Looks at the folders that exist, so it also finds worktrees that an earlier daemon created.
+    /// Removes the worktrees of ended quests and dead agents, when no agent works in them any more. Work that exists nowhere else is
+    /// rescued first. The folders that exist decide, so it does not matter when and by whom they were created.
     fn tidy(&mut self) {
         let is_first = self.looked_at.replace(Instant::now()).is_none();
         let slugs = self.present(is_first);
@@ -153,7 +153,7 @@ impl Chores {
         let here = |id: QuestId| world.quest_spec(id).is_some_and(|spec| spec.spec.host == self.context.host);
         let forks = |quest: &Quest| quest.forks.keys().any(|agent| world.run(*agent).is_some_and(Run::is_open));
         let at_work = |quest: &Quest| quest.steps.values().any(|step| is_at_work(&world, step)) || forks(quest);
-        // A ward that was told to stop may still write, and a merge may still take its own worktree away.
+        // A stopped ward may still write, and a merge may still remove its own worktree.
         let busy = |id: QuestId| self.doing.keys().any(|(quest, _)| *quest == id);
         let quests = world.quests().filter(|(id, quest)| {
             quest.is_over() && slug_of(*id).is_some() && here(*id) && !at_work(quest) && !busy(*id)
@@ -192,7 +192,7 @@ impl Chores {
         }
     }
 
-    /// The slugs of all worktrees. The first time also of locks: an earlier daemon may have left one without a worktree.
+    /// The slugs of all worktrees. The first time also of locks, because an earlier daemon may have left a lock without a worktree.
     fn present(&self, with_locks: bool) -> BTreeSet<String> {
         let entries = std::fs::read_dir(self.context.project.data().join("worktrees")).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -205,14 +205,14 @@ impl Chores {
     }
 }
 
-/// Whose worktrees are removed.
+/// The owner of worktrees that are removed.
 #[derive(Clone, Copy)]
 enum Owner {
     Quest(QuestId),
     Agent(AgentId),
 }
 
-/// Stops the wards that run and are not wanted, of all quests or of one: a daemon that was killed could not stop them.
+/// Stops running wards that are not wanted, of all quests or of one. A daemon that was killed could not stop them.
 async fn stop_unwanted_wards(context: &Arc<RunnerContext>, only: Option<QuestId>) {
     let here = Arc::clone(context);
     let held = blocking(move || {
@@ -225,7 +225,8 @@ async fn stop_unwanted_wards(context: &Arc<RunnerContext>, only: Option<QuestId>
         Err(error) => return tracing::warn!(%error, "the folders of wards cannot be listed"),
     };
     for (quest, step, number, ward) in held {
-        // What is wanted now, because a ward may have become wanted since the folders were listed. Unknown quests are left alone.
+        // The current plan counts, because a ward may have become wanted since the folders were listed. Wards of unknown quests are left
+        // alone.
         let world = context.handle.view();
         let here = world.quest_spec(quest).is_some_and(|quest_spec| quest_spec.spec.host == context.host);
         let wanted = world.chores().get(&(quest, step.clone())).is_some_and(|chore| chore.number == number);
@@ -238,7 +239,7 @@ async fn stop_unwanted_wards(context: &Arc<RunnerContext>, only: Option<QuestId>
     }
 }
 
-/// Stops a ward that is not wanted any more: its launcher would let it run on. The task that waits for the ward then ends too.
+/// Stops a ward that is no longer wanted; its launcher would let it continue. The task that waits for the ward then ends, too.
 async fn stop_ward(context: &RunnerContext, (quest, step): &Key, chore: &Chore) {
     if chore.what != ChoreKind::Ward {
         return;
@@ -257,7 +258,7 @@ fn is_at_work(world: &World, step: &hatchery_core::quest::Step) -> bool {
     step.agents.iter().any(|hand| world.run(hand.agent).is_some_and(Run::is_open))
 }
 
-/// Does a chore and reports it. Repeats both if the report could not be recorded.
+/// Carries out a chore and reports it. Repeats it if the report could not be recorded.
 async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, (quest, step): &Key, chore: &Chore) {
     loop {
         let (quest, step, number) = (*quest, step.clone(), chore.number);
@@ -282,7 +283,7 @@ async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, 
             }
             Err(SubmitError::Stopped) => return,
             Err(SubmitError::Refused(refusal)) => {
-                tracing::debug!(%quest, %refusal, "nobody waits for this chore any more");
+                tracing::debug!(%quest, %refusal, "the result of a chore is not needed any more");
                 return;
             }
             Err(error) => {
@@ -293,8 +294,8 @@ async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, 
     }
 }
 
-/// Merges the work of other steps into the step, and runs its ward. Returns the verdict and the file with the output, or an empty path if
-/// the ward was not run.
+/// Runs the ward of a step, after merging what other steps have done in the meantime. Returns the verdict and the file with the output, or
+/// an empty path if the ward was not run.
 async fn run_ward(
     context: &Arc<RunnerContext>,
     watcher: Option<FolderWatcher>,
@@ -314,7 +315,7 @@ async fn run_ward(
     let artifact = shown(context, quest, ward.output_file());
     let (here, of, known) = (Arc::clone(context), step.clone(), ward.clone());
     let job = aside(move || {
-        // A ward that an earlier daemon has started reads the files now, so nothing is merged into its folder.
+        // If an earlier daemon has started the ward, nothing is merged, because the ward is reading the files at this moment.
         let begins = known.status().map_err(|error| error.to_string())? == WardStatus::NotStarted;
         ward_job(&here, quest, &of, begins)
     });
@@ -341,7 +342,7 @@ async fn run_ward(
     (verdict, artifact)
 }
 
-/// Stops the earlier wards of a step. A daemon that was killed may have left one running, and two would work in one folder.
+/// Stops the earlier wards of a step. A daemon that was killed may have left one running, and two wards must not work in one folder.
 async fn stop_earlier_wards(context: &RunnerContext, quest: QuestId, step: &StepId, number: u32) -> io::Result<()> {
     let of = |number| Ward::of(context.program.clone(), &context.project, &quest.to_string(), step.as_str(), number);
     let earlier: Vec<Ward> = (1..number).filter_map(|number| of(number).ok()).collect();
@@ -360,8 +361,8 @@ async fn stop_earlier_wards(context: &RunnerContext, quest: QuestId, step: &Step
     Ok(())
 }
 
-/// What to run and where. If the ward `begins` in a worktree, the work of the step is committed and the work of other steps is merged into it
-/// first. If that conflicts, returns the files instead.
+/// The command of the ward and its folder. If the ward `begins` now, everything in the worktree is committed first, and the work of other
+/// steps is merged into it. The inner error has the files that conflict.
 fn ward_job(
     context: &RunnerContext,
     quest: QuestId,
@@ -391,7 +392,7 @@ fn ward_job(
     }))
 }
 
-/// What a ward left in a worktree is not the work of the step.
+/// Notes the files that a ward left in a worktree as by-products, because they are not the work of the step.
 fn note_by_products(context: &RunnerContext, quest: QuestId, step: &StepId) -> Result<(), String> {
     let world = context.handle.view();
     let isolated = world.quest_spec(quest).is_some_and(|quest_spec| quest_spec.isolation != Isolation::None);
@@ -411,7 +412,7 @@ fn note_by_products(context: &RunnerContext, quest: QuestId, step: &StepId) -> R
     repository.ward_ended(&worktree).map_err(|error| error.to_string())
 }
 
-/// Why a conflict of binary files is a question for the user: an agent cannot edit such a file.
+/// The reason of a question to the user about conflicting binary files. An agent cannot resolve such a conflict by editing.
 fn choose(binary: &[String]) -> String {
     format!(
         "other steps have changed the same binary files: {}; choose a version of each in the worktree of the step with \
@@ -420,7 +421,7 @@ fn choose(binary: &[String]) -> String {
     )
 }
 
-/// Commits the work of a step, and merges the work of other steps into it.
+/// Commits the work of the step, and merges the work of other steps into it.
 fn gather(repository: &Repository, quest: &str, step: &StepId, phase: Phase) -> Result<Join, String> {
     match phase {
         Phase::Work => repository.bring(quest, step.as_str()).map_err(|error| error.to_string()),
@@ -447,7 +448,7 @@ async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> (M
         if world.quest(quest).and_then(|quest| quest.step(&review)).is_some_and(|review| review.attempts > 0) {
             settle_trunk(&repository, &name, &review)?;
         }
-        // Without a ward, the work of the agents was not committed yet.
+        // Without a ward, the work of the agents is not committed yet.
         let brought = repository.bring(&name, step).map_err(|error| error.to_string())?;
         let of_conflict = |files, binary: Vec<String>| match binary.is_empty() {
             true => Ok((Merge::Conflict { files }, Vec::new())),
@@ -470,7 +471,7 @@ async fn join(context: &Arc<RunnerContext>, quest: QuestId, step: &StepId) -> (M
     joined.await.unwrap_or_else(|error: String| (Merge::Broken { why: format!("{error}.") }, Vec::new()))
 }
 
-/// Removes the worktree of a merged step. Worktrees of other steps are removed with their quest.
+/// Removes the worktree of a merged step. If this fails, it is removed with the quest.
 async fn clear(context: &Arc<RunnerContext>, quest: QuestId, step: StepId) {
     let context = Arc::clone(context);
     let cleared = aside(move || {
@@ -484,7 +485,7 @@ async fn clear(context: &Arc<RunnerContext>, quest: QuestId, step: StepId) {
     }
 }
 
-/// Removes the worktrees of a quest, and the lock that kept them apart. Its own branch stays, if there is work on it.
+/// Removes the worktrees of a quest, and their lock. The quest's branch stays if there is work on it.
 fn tidy(context: &RunnerContext, quest: QuestId) -> Result<(), String> {
     let world = context.handle.view();
     let Some(name) = world.quest_spec(quest).and_then(QuestSpec::slug).map(str::to_owned) else { return Ok(()) };
@@ -514,7 +515,7 @@ fn tidy(context: &RunnerContext, quest: QuestId) -> Result<(), String> {
     repository.dissolve(&name).map_err(|error| error.to_string())
 }
 
-/// What the branch and the worktrees of a quest are called after.
+/// The slug of a quest's branch and worktrees.
 fn slug_of(world: &World, quest: QuestId) -> Result<String, String> {
     let slug = world.quest_spec(quest).and_then(QuestSpec::slug);
     slug.map(str::to_owned).ok_or_else(|| "the quest has no worktrees".to_owned())
@@ -526,7 +527,7 @@ fn place(context: &RunnerContext, folder: Option<&str>) -> PathBuf {
     folder.map_or_else(|| root.to_owned(), |folder| root.join(folder))
 }
 
-/// A file as the agents of a quest can open it: relative to the project's root if they work there, otherwise absolute.
+/// The path of a file as the agents of the quest see it: relative to the project's root if they work there.
 fn shown(context: &RunnerContext, quest: QuestId, file: PathBuf) -> String {
     let world = context.handle.view();
     let at_root = |quest_spec: &QuestSpec| quest_spec.isolation == Isolation::None && quest_spec.spec.folder.is_none();
@@ -536,7 +537,7 @@ fn shown(context: &RunnerContext, quest: QuestId, file: PathBuf) -> String {
     from.display().to_string()
 }
 
-/// On a thread that may block.
+/// Runs work on a thread that may block.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

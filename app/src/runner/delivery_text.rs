@@ -8,19 +8,19 @@ use hatchery_core::run::{Delivery, DeliveryKind};
 use hatchery_core::{AgentId, Event, EventId, MessageKind};
 use std::borrow::Cow;
 
-/// Added to a nudge for an agent of a quest that has not signalled yet.
+/// The end of a nudge for an agent of a quest that has not signalled yet.
 const SIGNAL: &str =
     " Your step does not end until you call `signal-back`. Call it when you are done or cannot continue.";
-/// For a process that replaces one that stopped in the middle of a turn.
+/// The nudge for a process that replaces one that stopped in the middle of a turn.
 const NUDGE: &str = "Your process was interrupted and restarted. Continue where you stopped.";
 
-/// The text of a reminder: a message came too late for the turn that it was meant for.
+/// The text of a reminder: a message arrived too late for its turn.
 const REMINDER: &str =
     "The message before this one came while your turn was ending, so you have not answered it yet. Answer it now.";
 
-/// How much of a history a briefing carries: about 100,000 tokens, so that a model with a small context window has room to work.
+/// The most bytes of a history in a briefing: about 100,000 tokens, so that a model with a small context window can still work.
 const MAX_HISTORY_BYTES: usize = 400_000;
-/// How much of one message of that history.
+/// The most bytes of one message of that history.
 const MAX_MESSAGE_BYTES: usize = 100_000;
 
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,7 @@ async fn message(handle: &Handle, id: EventId) -> Result<String, DeliveryTextErr
     }
 }
 
-/// The messages that are not answered yet, after a transcript of everything before them.
+/// The messages that are not answered yet, after the history before them.
 fn briefing(said: &[HistoryMessage]) -> String {
     let last = said.iter().rposition(|said| said.kind != MessageKind::User).map_or(0, |at| at + 1);
     let (before, now) = said.split_at(last);
@@ -77,8 +77,8 @@ fn briefing(said: &[HistoryMessage]) -> String {
     }
 }
 
-/// The history as XML. Contents are escaped, so that a message cannot close its tag and pass for an instruction. Of a long history only
-/// the newest messages are kept, and it says so.
+/// The history as XML. Contents are escaped, so that a message cannot close its tag and look like an instruction. Of a long history only
+/// the newest messages are kept, and a tag says so.
 fn transcript(said: &[HistoryMessage]) -> String {
     let mut room = MAX_HISTORY_BYTES;
     let mut lines: Vec<String> = Vec::new();
@@ -95,13 +95,13 @@ fn transcript(said: &[HistoryMessage]) -> String {
     };
     lines.reverse();
     format!(
-        "You continue the work of another agent. <history> is its history so far. Your task comes after it.\n\
+        "You continue the work of another agent. The tag `history` contains its history so far. Your task comes after this tag.\n\
          <history>\n{left_out}{}</history>\n",
         lines.concat()
     )
 }
 
-/// The beginning of a long message, and how much of it is left out.
+/// The beginning of a long message, and how many bytes are left out.
 fn shortened(content: &str) -> Cow<'_, str> {
     if content.len() <= MAX_MESSAGE_BYTES {
         return Cow::Borrowed(content);

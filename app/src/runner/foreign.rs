@@ -1,5 +1,5 @@
-//! Work of a log that was imported or copied from another project folder. Its processes and its worktrees are there, and nothing of them can
-//! be reached from here. So the runs end, and the quests are paused. With a shared store other folders are alive, and this does nothing.
+//! Ends the work of a log that was imported or copied from another project folder. The processes and worktrees of that work cannot be
+//! reached from here. So the runs end, and the quests are paused. Does nothing with a shared store, because other folders may be in use.
 
 use super::RunnerContext;
 use crate::engine::{Handle, SubmitError};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct ForeignWork {
     handle: Handle,
     host: Arc<str>,
-    /// All runs and quests must be looked at, and not only those that want a process.
+    /// Whether all runs and quests must be looked at, and not only those in the plan.
     look_at_all: bool,
     applies: bool,
 }
@@ -21,13 +21,13 @@ impl ForeignWork {
         Self { handle, host, look_at_all: true, applies: context.store_is_private }
     }
 
-    /// Ends the work of other folders. True when something has to be tried again.
+    /// Ends the work of other folders. True if something has to be tried again.
     pub async fn end(&mut self, plan: &Plan) -> bool {
         let wanted = plan.runs.iter().any(|(_, run)| run.host != self.host);
         if !self.applies || !(self.look_at_all || wanted) {
             return false;
         }
-        // Quests first: then the end of a run is a pause for its step, and no failure.
+        // Quests first, so that the end of a run pauses its step and does not fail it.
         let mut again = self.submit(quests_to_pause(&self.handle.view(), &self.host)).await;
         again |= self.submit(runs_to_end(&self.handle.view(), &self.host)).await;
         self.look_at_all = again;
@@ -38,7 +38,7 @@ impl ForeignWork {
         let mut again = false;
         for command in commands {
             match self.handle.submit(command).await {
-                // A refusal means that it is over already.
+                // A refusal means that the quest or the run has ended already.
                 Ok(_) | Err(SubmitError::Refused(_)) => {}
                 Err(error) => {
                     tracing::warn!(%error, "work of another project folder could not be ended; trying again");

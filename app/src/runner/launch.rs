@@ -1,5 +1,4 @@
-//! Says what to launch for an attempt: the program, its arguments, and how its harness session is opened. `held_process.rs` then starts
-//! the launcher.
+//! Says what to launch for an attempt: the program, its arguments, and how its session is opened.
 
 use super::{RunnerContext, agent_worktrees};
 use crate::clock;
@@ -18,10 +17,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long to wait for the end of another process that has the session of the attempt open.
+/// How long to wait for a process that still has the session of an attempt open.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Creates the worktree of an agent that has one of its own, or whose quest gives each step one.
+/// Creates the worktree in which an agent works, if it has its own or works for a quest with worktrees.
 pub async fn create_worktree(context: &Arc<RunnerContext>, world: &World, agent: AgentId) -> Result<(), String> {
     let Some(assignment) = world.assignment(agent) else {
         return match agent_worktrees::slug_of(world, agent) {
@@ -66,7 +65,7 @@ pub fn prepare_launch(
     if !place.is_dir() {
         return never(format!("there is no folder {} to work in", place.display()));
     }
-    // Launchers keep each other out by a lock. A program that was started by hand does not know of it.
+    // Launchers exclude each other with a lock. A program that the user has started does not know this lock.
     if let Opening::Resume { session, .. } = &opening
         && let Some((pid, ends)) = still_in_use(harness.as_ref(), session)
     {
@@ -105,7 +104,7 @@ pub fn prepare_launch(
     Ok(Ok(Launch { kind, program, args, env, folder: place, first_lines, answers_awaited }))
 }
 
-/// Removes what the process of an attempt has left in its folder, unless another agent works there with the same harness.
+/// Removes what the process of an attempt has left in its working folder, unless another agent works there with the same harness.
 pub fn tidy(world: &World, agent: AgentId, harness: &dyn Harness, folder: &RunFolder) -> io::Result<()> {
     let Some(Launch { folder: place, .. }) = folder.read_launch()? else { return Ok(()) };
     let Some(spec) = world.run(agent).map(|run| &run.spec) else { return Ok(()) };
@@ -117,8 +116,8 @@ pub fn tidy(world: &World, agent: AgentId, harness: &dyn Harness, folder: &RunFo
     Ok(())
 }
 
-/// The process that has a session open, and whether it is likely to end soon. A process of ours that was killed a moment ago is still
-/// there while the kernel frees its memory; it is waited for.
+/// The process that has a session open, and whether it is likely to end soon. A process of Hatchery that was just killed still exists while
+/// the kernel frees its memory, so this function waits for its end.
 fn still_in_use(harness: &dyn Harness, session: &str) -> Option<(u32, bool)> {
     let pid = harness.session_in_use(session)?;
     if processes::is_tagged(pid, ATTEMPT_TAG) == Some(false) {
@@ -142,7 +141,7 @@ fn leads_team(world: &World, agent: AgentId) -> bool {
     seats.lead() == Some(agent) && seats.session().is_some_and(|open| open.mode == seat::Mode::Lead)
 }
 
-/// Which script a scripted agent in a seat plays.
+/// The part of an agent in a seat, which selects the script of a scripted agent.
 fn part_in_seat(world: &World, agent: AgentId) -> Option<String> {
     let run = world.run(agent)?.number;
     if world.seats().lead() == Some(agent) {
@@ -153,7 +152,8 @@ fn part_in_seat(world: &World, agent: AgentId) -> Option<String> {
     Some(format!("seats/seat-{position}/{role}/{run}"))
 }
 
-/// Which script a scripted agent plays: `QUEST/STEP/ROLE/NUMBER` in a quest, `QUEST/STEP/fork/NUMBER` for a step fork, `seats/…` in a seat.
+/// The part that a scripted agent plays: `QUEST/STEP/ROLE/NUMBER` in a quest, `QUEST/STEP/fork/NUMBER` for a step fork, `seats/…` in a
+/// seat.
 fn part(world: &World, agent: AgentId) -> Option<String> {
     if let Some(part) = part_in_seat(world, agent) {
         return Some(part);

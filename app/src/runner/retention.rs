@@ -1,4 +1,4 @@
-//! Clears what is left over once it is old enough: see [`crate::gc`].
+//! Clears leftovers that are old enough: see [`crate::gc`].
 
 use super::RunnerContext;
 use crate::cgroup::Cgroup;
@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often old leftovers are looked for. Their age is counted in days.
+/// How often to look for old leftovers. Their age is counted in days.
 const CHECK_EVERY: Duration = Duration::from_secs(3_600);
 
 /// Clears old leftovers now, and then again after each pause.
@@ -24,7 +24,7 @@ pub async fn clear_leftovers(context: Arc<RunnerContext>) -> Infallible {
     }
 }
 
-/// Says how many were cleared.
+/// Returns how many were cleared.
 fn clear_all(context: &RunnerContext) -> io::Result<usize> {
     Cgroup::sweep();
     let Some(keep) = context.settings().keep_runs else { return Ok(0) };

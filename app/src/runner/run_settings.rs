@@ -1,4 +1,4 @@
-//! What the settings say about running agents. A change of `hatchery.toml` replaces all of this at once.
+//! The settings for running agents. A change of `hatchery.toml` replaces all of them at once.
 
 use crate::config::{Config, Worktrees};
 use crate::harness::Harnesses;
@@ -13,21 +13,21 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct RunSettings {
     pub harnesses: Harnesses,
-    /// How many attempts have processes at once. The others wait for their turn.
+    /// How many attempts may have processes at the same time. The others wait for a place.
     pub max_runs: usize,
-    /// Between interrupting, terminating and killing.
+    /// The time between interrupting, terminating and killing a process.
     pub stop_grace: Duration,
-    /// How long the folder of an attempt that is over stays; for ever without.
+    /// How long the folder of an ended attempt is kept. None: forever.
     pub keep_runs: Option<Duration>,
-    /// What children get of the daemon's environment besides the usual.
+    /// The names of further environment variables that processes get from the daemon.
     pub pass_env: Vec<String>,
-    /// What new worktrees need.
+    /// How new worktrees are prepared.
     pub preparation: Preparation,
     pub worktrees: Worktrees,
 }
 
 impl RunSettings {
-    /// `program` is what launchers, tools and scripted agents are started from.
+    /// `program` is this program, with which launchers, tools and scripted agents are started.
     pub fn of(project: &Project, config: &Config, program: &Path) -> Self {
         let (runs, worktrees, pass) = (&config.runs, &config.worktrees, &config.runs.pass_env);
         Self {

@@ -1,4 +1,4 @@
-//! Reads what an agent's process writes, line by line, into outputs and pieces of texts.
+//! Turns the lines that an agent's process writes into outputs and partials.
 
 use crate::spool::{self, MAX_LINE_BYTES, RawLine, Tail};
 use hatchery_core::harness::Reader;
@@ -8,36 +8,36 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-/// How much output before the position is read again to rebuild the state of a reader. Few harnesses need more than the last lines, and
-/// all of it is parsed whenever the output is opened.
+/// How many bytes of output are read again to rebuild the state of a reader. Few harnesses need more than the last lines, and all of it is
+/// parsed whenever the spool is opened.
 const REREAD_BYTES: u64 = 8 << 20;
 
-/// The output of the process, as far as it was read.
+/// The output of a process, and how far it was read.
 pub struct SpoolReader {
     pub tail: Tail,
     reader: Box<dyn Reader>,
-    /// The position up to which the engine has taken the output in.
+    /// The position up to which the output is in the log.
     pub taken: u64,
-    /// When the engine last took output in.
+    /// When an output was last recorded.
     pub recorded: Instant,
-    /// The last lines were pieces of a text.
+    /// Whether the last lines were partials.
     pub is_writing: bool,
-    /// Up to which position the disk space was freed.
+    /// How many bytes of the file were freed.
     released: u64,
 }
 
-/// What some lines say.
+/// The content of some lines.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LinesRead {
     pub outputs: Vec<Output>,
-    /// The pieces of a text that is not complete. Pieces of complete texts are dropped.
+    /// The partials after the last complete text. Earlier ones no longer matter.
     pub partials: Vec<Partial>,
-    /// The text of which pieces were read before is complete, or was given up.
+    /// The text that was being written before is complete, or will never be.
     pub ended: bool,
 }
 
 impl SpoolReader {
-    /// Opens the output at a position. The lines before it were taken in, so they only rebuild the state of the reader.
+    /// Opens the spool at a position. The outputs before the position are in the log, so they only rebuild the state of the reader.
     pub fn open(path: &Path, position: u64, mut reader: Box<dyn Reader>) -> io::Result<Self> {
         for line in spool::lines_before(path, position, REREAD_BYTES)? {
             // A line that cannot be read was recorded when it was taken in.
@@ -53,7 +53,7 @@ impl SpoolReader {
         })
     }
 
-    /// What the next lines say. None when there are no lines at the moment.
+    /// The content of the next lines. None if there are no lines at the moment.
     pub fn read(&mut self, path: &Path, to_the_end: bool) -> io::Result<Option<LinesRead>> {
         let mut lines = self.tail.read()?;
         if lines.is_empty() && to_the_end {
@@ -82,7 +82,7 @@ impl SpoolReader {
     }
 }
 
-/// Lines in a row that cannot be read are one note: a program that does not speak the language of its harness may say any number of them.
+/// Joins lines in a row that cannot be read into one output, because a program with an unknown format may write any number of them.
 fn add(outputs: &mut Vec<Output>, output: Output) {
     match (outputs.last_mut(), output) {
         (Some(Output::Unread { bytes, .. }), Output::Unread { bytes: more, .. }) => *bytes += more,
@@ -90,7 +90,7 @@ fn add(outputs: &mut Vec<Output>, output: Output) {
     }
 }
 
-/// Whether a text that was being written is complete with this output, or will never be.
+/// Whether a text that is being written is complete with this output, or will never be.
 fn ends_writing(output: &Output) -> bool {
     matches!(
         output,
@@ -102,7 +102,7 @@ fn ends_writing(output: &Output) -> bool {
     )
 }
 
-/// What a line means. A line that cannot be read is recorded, not dropped.
+/// The outputs of a line. A line that cannot be read is recorded, not dropped.
 fn parse(reader: &mut dyn Reader, line: &RawLine) -> Vec<Output> {
     let unread = |bytes: u64, reason: String| vec![Output::Unread { bytes, reason }];
     if let Some(bytes) = line.too_long {

@@ -1,5 +1,5 @@
-//! One supervisor for each attempt. Everything that a supervisor knows is in the run folder and in the world, and every action can be
-//! repeated. So a process of a killed daemon is not a special case: its new supervisor does what the first one did.
+//! One supervisor for each attempt. Everything that it knows is in the run folder and in the world, and everything that it does may be
+//! repeated. So taking over from a killed daemon is not a special case: every attempt is supervised in this way.
 
 mod outgoing;
 
@@ -29,17 +29,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch as channel;
 
-/// How much of the end of stderr is recorded with the exit of a process.
+/// How many bytes at the end of stderr are recorded with the exit of a process.
 const EVIDENCE_BYTES: u64 = 400;
-/// How long an attempt that is to be stopped may take, beyond twice the setting `stop_grace_ms`. After that its launcher is killed, too.
+/// How long an attempt that is to be stopped may take beyond its two grace times. Then it is killed together with its launcher.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often supervising may fail while the attempt is to be stopped.
 const MAX_FAILED_STOPS: u32 = 3;
-/// How often a launcher is started for one attempt.
+/// How many launchers are started for one attempt.
 const MAX_LAUNCHES: u32 = 3;
-/// How long pieces of a text gather before they are read.
+/// How long to collect partials before they are read.
 const PIECES_PAUSE: Duration = Duration::from_millis(40);
-/// How often it is recorded that a process writes pieces of a text and nothing else, so that its run does not count as silent.
+/// How often the position is recorded while a process writes only partials, so that its run does not count as silent.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
 /// Why an attempt cannot be supervised at the moment.
@@ -64,7 +64,7 @@ impl From<CallError> for SuperviseError {
     }
 }
 
-/// Supervises an attempt until it has ended. After an error it tries again.
+/// Supervises an attempt until it has ended. Tries again after an error.
 pub async fn supervise(
     context: Arc<RunnerContext>,
     watcher: Option<FolderWatcher>,
@@ -93,7 +93,7 @@ pub async fn supervise(
         match supervised {
             Ok(()) => break,
             Err(SuperviseError::Engine(SubmitError::Stopped)) => break,
-            // Another daemon has taken this attempt further, so there is nothing left to do.
+            // Another daemon has continued this attempt, so there is nothing left to do.
             Err(SuperviseError::Engine(SubmitError::Refused(
                 refusal @ (Refusal::StaleAttempt(_) | Refusal::NoRun(_)),
             ))) => {
@@ -116,19 +116,19 @@ struct Supervisor {
     context: Arc<RunnerContext>,
     of: AttemptId,
     process: HeldProcess,
-    /// The harness of the process, once it was needed. It stays the same when the settings change.
+    /// The harness of the process, after it was needed for the first time. It stays the same when the settings change.
     harness: OnceLock<Arc<dyn Harness>>,
-    /// The output, as far as it was read. After an error it is opened again, at the position in the world.
+    /// The output of the process. After an error it is opened again, at the position in the world.
     spool: Option<SpoolReader>,
-    /// How many bytes of `calls.jsonl` were taken in.
+    /// How many bytes of `calls.jsonl` were read.
     calls_read: u64,
     /// When a launcher was last started.
     launched: Option<Instant>,
-    /// How often a launcher was started.
+    /// How many launchers were started.
     launches: u32,
-    /// The requests in the launcher's inbox, once they were read.
+    /// The requests in the launcher's inbox, after they were read for the first time.
     sent: Option<SentRequests>,
-    /// Deliveries wait for output of the process: that it is ready, or that its turn is over.
+    /// Deliveries are held back until the process reports that it is ready or that its turn has ended.
     holds_back: bool,
 }
 
@@ -172,10 +172,10 @@ impl Supervisor {
         }
     }
 
-    /// Ends an attempt that never began, because something else is in the place of its folder. Trying again would not help: the run would
-    /// stay in the state `Starting`, and the user would not see why.
+    /// Ends an attempt that never began, because something else is in the place of its folder. Another try would not help, and the run
+    /// would stay in the state `Starting` forever, without a reason that the user can see.
     async fn give_up_folder(&self, error: &io::Error) -> Result<(), SuperviseError> {
-        // A daemon before this one may have started a launcher that is not recorded.
+        // An earlier daemon may have started a launcher that is not recorded.
         self.kill_leftovers().await?;
         let folder = self.process.folder().path().display();
         let why = format!(
@@ -184,15 +184,15 @@ impl Supervisor {
         self.report_exit(Exit::NotStarted, Some(why)).await.map(drop)
     }
 
-    /// Ends an attempt that does not stop when it is asked to, or whose folder cannot be used. An agent can write into its folder, so it can
-    /// keep every request from its launcher.
+    /// Ends an attempt that does not stop when it is asked to, or whose folder cannot be used. An agent can write into its folder, so it
+    /// can keep requests from its launcher.
     async fn end_by_force(&mut self) -> Result<(), SuperviseError> {
         tracing::warn!(agent = %self.of.agent, "the attempt does not stop; its launcher is killed");
         let process = self.process.clone();
         if !blocking(move || process.kill_with_launcher()).await? {
             return Err(io::Error::other("the launcher was killed and still holds its folder").into());
         }
-        // What can be read of its output counts.
+        // The part of the output that can be read counts.
         match self.take_output(true).await {
             Err(SuperviseError::Folder(error)) => tracing::warn!(%error, "the end of the output cannot be read"),
             taken => taken?,
@@ -200,19 +200,19 @@ impl Supervisor {
         self.report_exit(Exit::Unknown, None).await.map(drop)
     }
 
-    /// Returns when there may be something new in the folder. A poll that finds the folder unchanged does not count.
+    /// Returns when there may be something new in the folder. If a poll finds the folder unchanged, it continues to wait.
     async fn until_changed(&self, watch: &mut ProcessWatch) {
-        // A model writes dozens of pieces a second, and a client gets at most twenty frames a second.
+        // A model writes dozens of partials per second, and clients see twenty.
         if self.spool.as_ref().is_some_and(|spool| spool.is_writing) {
             tokio::time::sleep(PIECES_PAUSE).await;
         }
-        // No notice comes from a launcher that ends before it has written `process.json`.
+        // A launcher that ended before it recorded anything causes no notification.
         let is_launching = self.launched.is_some() && watch.follows_nobody();
         let patience = if is_launching { LAUNCH_TIMEOUT } else { Duration::MAX };
         loop {
             match tokio::time::timeout(patience, watch.wake()).await {
                 Ok(WakeReason::FolderChanged | WakeReason::LauncherExited) | Err(_) => return,
-                // If this fails, `look` finds the same error and reports it.
+                // If the check fails, the supervisor looks at everything and finds the error again.
                 Ok(WakeReason::Poll) if self.is_unchanged().await.unwrap_or(false) => {}
                 Ok(WakeReason::Poll) => return,
             }
@@ -230,10 +230,9 @@ impl Supervisor {
         .await
     }
 
-    /// Compares the desired state with the run folder once, and acts: starts the process, sends requests, takes in calls and output, and
-    /// reports to the engine. True when the attempt is over.
+    /// Looks at everything once. True if the attempt has ended.
     async fn look(&mut self, desired: &DesiredState, watch: &mut ProcessWatch) -> Result<bool, SuperviseError> {
-        // The state is read before the output: a process that has ended has written everything.
+        // The state is read before the output, because a process that has ended has written all of its output.
         let process = self.process.clone();
         let observed = blocking(move || Ok((process.state()?, std::fs::metadata(process.folder().calls())?.len())));
         let (state, calls_written) = observed.await?;
@@ -268,7 +267,7 @@ impl Supervisor {
                 self.take_calls(calls_written).await?;
                 self.take_output(true).await?;
                 let folder = self.process.folder().clone();
-                // The process can have put anything there. Its end counts without it, too.
+                // The process may have put anything there. Its exit counts without the evidence, too.
                 let evidence = blocking(move || end_of(&folder.stderr())).await.unwrap_or_default();
                 self.report_exit(ended.exit, evidence).await
             }
@@ -277,7 +276,7 @@ impl Supervisor {
                 self.take_calls(calls_written).await?;
                 let killed = self.kill_leftovers().await?;
                 tracing::warn!(agent = %self.of.agent, killed, "a launcher was killed");
-                // What its tools wrote down until they were killed counts, too.
+                // Calls that the tools wrote before they were killed count, too.
                 let calls = self.process.folder().calls();
                 let written = blocking(move || Ok(std::fs::metadata(calls)?.len())).await?;
                 self.take_calls(written).await?;
@@ -288,11 +287,11 @@ impl Supervisor {
         }
     }
 
-    /// Starts a launcher, or records that there will be no process. True when the attempt is over.
+    /// Starts the process, or records that it could not be started.
     async fn start(&mut self, desired: &DesiredState) -> Result<bool, SuperviseError> {
         let world = self.context.handle.view();
         if world.run(self.of.agent).is_some_and(|run| run.process().is_some()) {
-            // The folder was emptied. Starting again in it would be a second process of the same attempt.
+            // The folder was emptied. A new start in it would create a second process of the same attempt.
             self.kill_leftovers().await?;
             let folder = self.process.folder().path().display().to_string();
             tracing::warn!(agent = %self.of.agent, folder, "the files of a process are gone");
@@ -302,11 +301,11 @@ impl Supervisor {
         match desired {
             DesiredState::Stopped => match blocking(move || process.cancel()).await? {
                 true => self.report_exit(Exit::NotStarted, None).await,
-                // A launcher has begun in the meantime.
+                // A launcher has started in the meantime.
                 false => Ok(false),
             },
             DesiredState::Running { .. } if self.launched.is_some_and(|at| at.elapsed() < LAUNCH_TIMEOUT) => Ok(false),
-            // The process kills its launcher before `process.json` is written, or deletes the file.
+            // The process may have killed its launcher before `process.json` was written, or deleted the file.
             DesiredState::Running { .. } if self.launches == MAX_LAUNCHES => {
                 self.kill_leftovers().await?;
                 let why = format!("its launcher was gone {MAX_LAUNCHES} times before it had recorded the process");
@@ -334,7 +333,7 @@ impl Supervisor {
         blocking(move || Ok(process.kill_leftovers())).await
     }
 
-    /// Whether the process of this attempt is not recorded in the log yet.
+    /// Whether the process is not in the log yet.
     fn is_unreported(&self) -> bool {
         self.context.handle.view().run(self.of.agent).is_some_and(|run| {
             run.attempt_id(self.of.agent) == self.of
@@ -358,14 +357,14 @@ impl Supervisor {
         blocking(move || Ok(folder.read_launch()?.map(|launch| launch.kind))).await
     }
 
-    /// The session of this process, once the process is ready.
+    /// The harness session of this process. None if the process is not ready yet.
     fn started_session(&self) -> Option<String> {
         let world = self.context.handle.view();
         world.run(self.of.agent).filter(|run| run.attempt_id(self.of.agent) == self.of && run.attempt.has_started())?;
         Some(world.conversation(self.of.agent)?.harness_session.as_ref()?.session.clone())
     }
 
-    /// The first message for a process that resumes its session. The previous process may have heard this message.
+    /// The message that a process receives first after it resumes its session. An earlier process may have received it already.
     async fn waiting_message(&self) -> Result<Option<WaitingMessage>, SuperviseError> {
         let handle = &self.context.handle;
         let first = {
@@ -386,8 +385,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Takes in what the process has written since the last time. `to_the_end` also takes a last line without its end, because
-    /// nothing more will come.
+    /// Records what the process has written since the last time. `to_the_end` also takes a last line without a newline, because nothing
+    /// more will come.
     async fn take_output(&mut self, to_the_end: bool) -> Result<(), SuperviseError> {
         let handle = self.context.handle.clone();
         let mut spool = match self.spool.take() {
@@ -428,7 +427,7 @@ impl Supervisor {
                 return Ok(());
             };
             let live = &self.context.live;
-            // Pieces of a text are shown and not recorded, but from time to time they are a sign of life.
+            // Partials are shown and not recorded, but from time to time they count as a sign of life.
             if to_the_end || !outputs.is_empty() || spool.recorded.elapsed() >= SIGN_OF_LIFE {
                 let (from, upto) = (spool.taken, spool.tail.position());
                 handle.submit(Command::TakeOutput { of: self.of, from, upto, outputs }).await?;
@@ -447,7 +446,7 @@ impl Supervisor {
         let (world, agent, process) = (self.context.handle.view(), self.of.agent, self.process.clone());
         if let Ok(harness) = self.harness() {
             let tidied = blocking(move || launch::tidy(&world, agent, harness.as_ref(), process.folder())).await;
-            // The process can have put anything in its folder. Its end counts all the same.
+            // The process may have put anything into its folder. Its exit counts nevertheless.
             tidied.unwrap_or_else(|error| tracing::debug!(%agent, %error, "what a process has left is not known"));
         }
         self.context.handle.submit(Command::ReportExit { of: self.of, exit, evidence }).await?;
@@ -466,7 +465,7 @@ impl Supervisor {
     }
 }
 
-/// The end of a text file, if there is anything in it.
+/// The end of a text file. None if the file is empty.
 fn end_of(path: &Path) -> io::Result<Option<String>> {
     let mut file = no_links::open(path)?;
     let length = file.metadata()?.len();

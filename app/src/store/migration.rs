@@ -22,8 +22,8 @@ macro_rules! migrations {
 pub const MIGRATIONS: &[Migration] =
     migrations!["0001_log", "0002_message_ranges", "0003_sums", "0004_writers", "0005_index_twice"];
 
-/// The migrations that are to be applied, given the names of those that were. Refuses a store with one that this program does
-/// not know.
+/// The migrations that have not been applied yet, given the names of the applied ones. Refuses a store with a migration that this program
+/// does not know.
 pub fn pending(applied: &[String]) -> Result<&'static [Migration], StoreError> {
     for (at, name) in applied.iter().enumerate() {
         match MIGRATIONS.get(at) {

@@ -1,6 +1,6 @@
-//! The shared store. Every append takes its ids under the lock of the one row in `log` and holds the lock until it has
-//! committed. So ids have no gaps and become visible in order: a follower with a cursor never skips an event that commits late,
-//! as it would with ids from a sequence.
+//! The shared store. Every append takes its ids while it holds the lock of the one row in `log`, and holds this lock until it has
+//! committed. So ids have no gaps and become visible in order: a follower never skips an event that commits late, as it could with ids from
+//! a sequence.
 //!
 //! The calls block on a runtime that drives the connections. The runtime must have worker threads of its own, and no call may
 //! come from inside it.
@@ -35,27 +35,28 @@ use tokio_postgres::{Config, IsolationLevel};
 
 pub use connection::{UrlError, check};
 
-/// How long a new connection may take. A server that is up answers in milliseconds, also over a bad line.
+/// How long a new connection may take. A running server answers in milliseconds, even over a slow network.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an append waits for an answer before the connection counts as lost. Longer than [`LOCK_TIMEOUT`], so that a server
-/// that only waits for another writer can report that itself.
+/// How long an append waits for an answer before the connection counts as lost. Longer than [`LOCK_TIMEOUT`], so that a server that only
+/// waits for another writer can report this itself.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a statement waits for another writer's lock. Appends hold theirs for milliseconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// After this the server ends a transaction whose client sends nothing: a writer that was suspended between claim and commit
-/// must not block all others.
+/// How long a client may send nothing during a transaction before the server ends the transaction. A writer that was suspended between
+/// claim and commit must not block all others.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
 /// After this time without traffic a connection is probed; unanswered data for this time makes it count as lost.
 const SILENCE: Duration = Duration::from_secs(15);
-/// Connections beside the writer's: a few readers catch up at the same time, and a server has about a hundred in all.
+/// How many connections there are beside the writer's. A few readers catch up at the same time, and a server allows about a hundred
+/// connections in all.
 const SIDE_CONNECTIONS: usize = 4;
-/// The most rows that are taken from a reader's connection at once. The rest stays on the server's side until it is asked for.
+/// The most rows that are fetched from a reader's connection at once. The rest stays on the server until it is requested.
 const READ_CHUNK: usize = 256;
 /// How long to ask for the outcome of a commit whose answer was lost. A server restarts within this time.
 const SETTLE_FOR: Duration = Duration::from_secs(15);
-/// Marks of writers are deleted when they are older than this. A mark is asked for within [`SETTLE_FOR`].
+/// Deletes old marks of writers. A mark is read within [`SETTLE_FOR`].
 const OLD_MARKS: &str = "DELETE FROM writers WHERE at < now() - interval '7 days'";
-/// The advisory lock of migrations: any number, the same for every Hatchery.
+/// The advisory lock for migrations: any number, the same in every version of Hatchery.
 const MIGRATION_LOCK: i64 = 0x6861_7463_6865_7279;
 
 const READ_PARTS: &str = "
@@ -77,14 +78,14 @@ pub struct Postgres {
     name: String,
     connection_options: ConnectionOptions,
     runtime: Handle,
-    /// One connection: a process has one writer.
+    /// One connection, because a process has one writer.
     writer: Pool,
-    /// Everything but appends.
+    /// Connections for everything but appends.
     side: Pool,
     appends: Appends,
     settle_for: Duration,
     listener: Mutex<Option<NotifyListener>>,
-    /// Known after the first read, if any row has a checksum.
+    /// The first row with a checksum. Known after the first read, if any row has one.
     first_sum: OnceLock<EventId>,
 }
 
@@ -100,7 +101,7 @@ impl Postgres {
         let sender = getrandom::u64().map_err(|error| StoreError::Broken(format!("{name}: {error}")))?;
         Ok(Self {
             writer: pool(&name, &connection_options, 1, RecyclingMethod::Fast)?,
-            // Checking an idle connection costs a round trip, and spares a reader the failure after a restart of the server.
+            // The check of an idle connection costs a round trip, but saves a reader a failure after a restart of the server.
             side: pool(&name, &connection_options, SIDE_CONNECTIONS, RecyclingMethod::Verified)?,
             appends: Appends::new(sender),
             settle_for: SETTLE_FOR,
@@ -145,7 +146,7 @@ impl Postgres {
         pool.get().await.map_err(|error| explain::pool(&self.name, error))
     }
 
-    /// Waits for the server's answer, for [`ANSWER_TIMEOUT`] at most.
+    /// Waits for the server's answer, at most [`ANSWER_TIMEOUT`].
     async fn answer<T>(
         &self,
         question: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -184,8 +185,8 @@ impl Postgres {
         })
     }
 
-    /// Looked for before rows are read, because they occupy a connection. One query for the whole life of the daemon, unless no row has
-    /// a checksum yet.
+    /// Must be called before rows are read, because reading rows occupies a connection. Takes one query during the whole life of the
+    /// daemon, unless no row has a checksum yet.
     fn first_sum(&self) -> Result<FirstSum, StoreError> {
         const FIRST: &str = "SELECT id FROM events WHERE sum IS NOT NULL ORDER BY id LIMIT 1";
         if let Some(first) = self.first_sum.get() {
@@ -198,7 +199,8 @@ impl Postgres {
         Ok(row.map_or(FirstSum::Nowhere, |id| FirstSum::At(*self.first_sum.get_or_init(|| event_id(id)))))
     }
 
-    /// The same without the comparison. Memory holds one chunk of the rows and not the whole result.
+    /// Passes the rows of a statement to `visit`, with their streams and checksums, which are not compared. Memory holds one chunk of the rows
+    /// and not the whole result.
     fn visit_raw(
         &self,
         statement: &str,
@@ -245,20 +247,20 @@ impl Store for Postgres {
         let explain = |error| explain::error(&self.name, &error);
         self.runtime.block_on(async {
             let mut writer = self.connection(&self.writer).await?;
-            // The level is named for the same reason as in BEGIN: what others applied while we waited must be visible.
+            // The level is named for the same reason as in `BEGIN`: migrations that others applied while this transaction waited must be
+            // visible.
             let transaction = writer.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
             let transaction = transaction.start().await.map_err(explain)?;
             let encoding = transaction.query_one("SHOW server_encoding", &[]).await.map_err(explain)?;
             self.check_encoding(encoding.try_get(0).map_err(explain)?)?;
-            // Of two daemons that start together, the second waits and finds everything done. The lock ends with the
-            // transaction.
+            // If two daemons start together, the second waits here and then finds everything done. The lock ends with the transaction.
             transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(explain)?;
             let applied = applied(&transaction).await.map_err(explain)?;
             for Migration { name, postgres, .. } in migration::pending(&applied)? {
                 transaction.batch_execute(postgres).await.map_err(explain)?;
                 transaction.execute("INSERT INTO migrations (name) VALUES ($1)", &[name]).await.map_err(explain)?;
             }
-            // An unknown outcome needs no care here: the next start reads the table.
+            // An unknown outcome does no harm, because the next start reads the table.
             transaction.commit().await.map_err(explain)
         })
     }
@@ -413,9 +415,9 @@ async fn add_snapshot(transaction: &Transaction<'_>, snapshot: &Snapshot) -> Res
     Ok(())
 }
 
-/// How far the index goes. One that is not sound is emptied. It is locked until the transaction ends.
+/// The last event in the index. An index that is not sound is emptied. The index is locked until the transaction ends.
 async fn locked_sound_index(transaction: &Transaction<'_>) -> Result<EventId, tokio_postgres::Error> {
-    // In a statement of its own: the end of the log is to be read after the wait.
+    // A statement of its own, so that the end of the log is read after the wait for the lock.
     transaction.execute("SELECT FROM indexed FOR UPDATE", &[]).await?;
     if let Some(row) = transaction.query_opt(INDEXED, &[]).await? {
         return Ok(event_id(row.try_get(0)?));
@@ -424,7 +426,7 @@ async fn locked_sound_index(transaction: &Transaction<'_>) -> Result<EventId, to
     Ok(EventId::START)
 }
 
-/// Adds the ranges to the index, in one statement for all agents. The index goes as far as the ranges then.
+/// Adds the ranges to the index, with one statement for all agents. Afterwards the index ends where the ranges end.
 async fn add_ranges(transaction: &Transaction<'_>, ranges: &MessageRanges) -> Result<(), tokio_postgres::Error> {
     let each = || ranges.of.iter().flat_map(|(agent, of)| of.iter().map(move |range| (agent, range)));
     let agents: Vec<String> = each().map(|(agent, _)| agent.to_string()).collect();
@@ -455,7 +457,7 @@ impl fmt::Debug for Postgres {
     }
 }
 
-/// Adds our settings where the URL has none, and overrides those that must not differ.
+/// Adds Hatchery's settings where the URL has none, and overrides those that must have a certain value.
 fn configure(config: &mut Config) {
     if config.get_application_name().is_none() {
         config.application_name("hatchery");
@@ -469,9 +471,9 @@ fn configure(config: &mut Config) {
     if config.get_keepalives_idle() > SILENCE {
         config.keepalives_idle(SILENCE).keepalives_interval(SILENCE / 3).keepalives_retries(3);
     }
-    // The last setting wins, and a client's setting wins over the defaults of server, database and role. A commit must not be
-    // acknowledged before it is on disk. A statement that waited for another writer must see what that one committed. Compiling
-    // a statement (jit) takes longer than any of our statements runs.
+    // The last setting wins, and a client's setting wins over the defaults of server, database and role. A commit must not be acknowledged
+    // before it is on disk. A statement that waited for another writer must see what that writer has committed. Compiling a statement (jit)
+    // takes longer than any of these statements runs.
     let options = format!(
         "{} -c synchronous_commit=on -c default_transaction_isolation=read\\ committed -c jit=off -c lock_timeout={} -c idle_in_transaction_session_timeout={}",
         config.get_options().unwrap_or_default(),
@@ -491,7 +493,7 @@ fn pool(
     Pool::builder(manager)
         .max_size(size)
         .runtime(Runtime::Tokio1)
-        // When all are busy, the caller waits for as long as one answer may take.
+        // When all connections are busy, the caller waits as long as one answer may take.
         .wait_timeout(Some(ANSWER_TIMEOUT))
         .create_timeout(Some(CONNECT_TIMEOUT))
         .recycle_timeout(Some(CONNECT_TIMEOUT))
@@ -499,8 +501,7 @@ fn pool(
         .map_err(|error| StoreError::Broken(format!("{name}: {error}")))
 }
 
-/// Creates the table of migrations only if it is missing, so that a role that may not create tables can use a store that is up
-/// to date.
+/// Creates the table of migrations only if it is missing. So a role without the right to create tables can use a store that is up to date.
 async fn applied(transaction: &Transaction<'_>) -> Result<Vec<String>, tokio_postgres::Error> {
     if !exists(transaction, "migrations").await? {
         transaction.batch_execute("CREATE TABLE migrations (name TEXT PRIMARY KEY)").await?;

@@ -1,5 +1,5 @@
-//! The embedded store. WAL with `synchronous=FULL`: a commit that returned survives the loss of power. One connection
-//! writes, and the engine groups what it appends. Reads have connections of their own and never wait for a commit.
+//! The embedded store. It uses a WAL with `synchronous=FULL`: a commit that has returned survives a power cut. One connection writes, and
+//! the engine groups its appends. Reads have connections of their own and never wait for a commit.
 
 use super::migration::{self, Migration};
 use super::sum::{self, FirstSum};
@@ -18,26 +18,26 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How long a commit waits for another process on the same file. Only tools read the file beside the daemon.
+/// How long a commit waits for another process that uses the same file. Only tools read the file while the daemon runs.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Idle read connections that are kept for the next reader; each holds a page cache.
+/// How many idle read connections are kept for the next reader. Each has a page cache.
 const READERS_KEPT: usize = 2;
-/// Page cache of a reader, in KiB. Readers scan and do not return to a page, so a small one is enough.
+/// The page cache of a reader, in KiB. Readers scan and do not return to a page, so a small cache is enough.
 const READER_CACHE_KIB: i64 = 256;
-/// A disk with less free space than this counts as full: SQLite's index of the WAL grows by 32 KiB at a time.
+/// A disk with less free space counts as full, because SQLite's index of the WAL grows by 32 KiB at a time.
 const LEAST_ROOM: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
-    // Before the writer, because fields are dropped in order: the last connection to close writes the WAL back into the file,
-    // and a reader may not do that.
+    // Before the writer, because fields are dropped in order: the last connection to close writes the WAL back into the file, which a
+    // reader may not do.
     readers: Mutex<Vec<Connection>>,
     writer: Mutex<Connection>,
     file: FileIdentity,
-    /// Known after the first commit, which creates it.
+    /// Known after the first commit, which creates the WAL.
     wal: OnceLock<FileIdentity>,
-    /// Known after the first row without a checksum was met, if any row has one.
+    /// The first row with a checksum, if there is one. Known after a row without a checksum was read.
     first_sum: OnceLock<EventId>,
 }
 
@@ -46,7 +46,7 @@ impl Sqlite {
         refuse_orphaned_wal(path)?;
         create_closed(path);
         let writer = Connection::open(path).map_err(|error| explain(path, error))?;
-        // SQLite also opens a read-only file, and would fail at the first append.
+        // SQLite opens a read-only file without an error, and would fail at the first append.
         if writer.is_readonly(rusqlite::MAIN_DB).map_err(|error| explain(path, error))? {
             return Err(StoreError::ReadOnly(format!("{}: the file is read-only", path.display())));
         }
@@ -58,7 +58,7 @@ impl Sqlite {
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
-        // After a panic while writing, the transaction was rolled back when it was dropped.
+        // After a panic during a write, the transaction was rolled back when it was dropped.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -76,7 +76,7 @@ impl Sqlite {
         result
     }
 
-    /// Passes rows of id, body, stream and checksum on, unless one differs from its checksum.
+    /// Passes rows of id, body, stream and checksum to `visit`, unless one differs from its checksum.
     fn visit_rows(
         &self,
         connection: &Connection,
@@ -101,7 +101,7 @@ impl Sqlite {
         Ok(Ok(()))
     }
 
-    /// Looked for only when a row without a checksum is met: it means reading all rows of an older Hatchery.
+    /// Searched only when a row without a checksum is found, because the search reads all rows of an older version.
     fn first_sum(&self, connection: &Connection) -> rusqlite::Result<FirstSum> {
         const FIRST: &str = "SELECT id FROM events WHERE sum IS NOT NULL ORDER BY id LIMIT 1";
         if let Some(first) = self.first_sum.get() {
@@ -124,7 +124,7 @@ impl Sqlite {
             Err(WriteProblem::Sql(error)) => return Err(explain(error)),
         };
         match transaction.commit() {
-            // Looked at again before anything is acknowledged. That costs little beside a sync.
+            // Checked again before anything is acknowledged. This costs little compared with a sync.
             Ok(()) => {
                 if self.wal.get().is_none()
                     && let Ok(wal) = FileIdentity::at(&wal_of(&self.path))
@@ -195,7 +195,7 @@ impl Store for Sqlite {
         self.reading(|connection| {
             let mut select = connection
                 .prepare_cached("SELECT id, body, stream, sum FROM events WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-            // SQLite's numbers end at 2^63. A cursor beyond that is beyond the end of the log, and such a limit is no limit.
+            // SQLite's numbers end at 2^63. A cursor beyond that is after the end of the log, and such a limit is no limit.
             let [after, limit] = [after.0, limit as u64].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
             self.visit_rows(connection, select.query([after, limit])?, visit)
         })?
@@ -291,7 +291,7 @@ impl Store for Sqlite {
         self.file.lost().or_else(|| self.wal.get()?.lost())
     }
 
-    /// By the connection that writes: it still has a file open that was deleted.
+    /// Uses the connection that writes, because it still has the file open if the file was deleted.
     fn copy_to(&self, path: &Path) -> Result<bool, StoreError> {
         let explain = |error| explain(path, error);
         self.writer().execute("VACUUM INTO ?1", [path.to_string_lossy()]).map_err(explain)?;
@@ -304,14 +304,14 @@ impl Store for Sqlite {
         false
     }
 
-    /// Never called back: the daemon's lock keeps other writers away from the file.
+    /// Does nothing: the daemon's lock keeps other writers away from the file.
     fn on_foreign_append(&self, _: AppendCallback) {}
 }
 
 /// See [`super::inspect`]. If a WAL was left behind, SQLite may create its index beside the file.
 pub fn inspect(path: &Path) -> Result<StoreStatus, StoreError> {
     refuse_orphaned_wal(path)?;
-    // Before SQLite opens the file, because closing any handle of a file releases all locks that the process has on it.
+    // Before SQLite opens the file, because closing any handle of a file releases all locks that the process has on the file.
     if let Err(error) = File::options().write(true).open(path) {
         return Err(StoreError::ReadOnly(format!("{}: {error}", path.display())));
     }
@@ -321,8 +321,8 @@ pub fn inspect(path: &Path) -> Result<StoreStatus, StoreError> {
     Ok(StoreStatus { head: head_of(&reader).map_err(explain)?, pending })
 }
 
-/// A transaction that rolls back unless it is committed. Unlike rusqlite's own, it does not parse its statements each time: the
-/// time of a single append shows that.
+/// A transaction that rolls back unless it is committed. Unlike rusqlite's own, it does not parse its statements each time, which would be
+/// noticeable in a single append.
 struct Transaction<'a>(&'a Connection);
 
 impl<'a> Transaction<'a> {
@@ -347,7 +347,7 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// An error that we detected, or one of SQLite.
+/// An error that this module has detected, or one of SQLite.
 enum WriteProblem {
     Known(StoreError),
     Sql(rusqlite::Error),
@@ -366,7 +366,7 @@ fn prepare(writer: &Connection) -> rusqlite::Result<()> {
     writer.execute_batch("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY) STRICT")
 }
 
-/// SQLite takes an empty or missing file for a new database and deletes the WAL beside it. That WAL may be all that is left of a
+/// SQLite treats an empty or missing file as a new database, and deletes the WAL beside it. That WAL may be the only remaining part of a
 /// log.
 fn refuse_orphaned_wal(path: &Path) -> Result<(), StoreError> {
     let wal = wal_of(path);
@@ -380,7 +380,7 @@ fn refuse_orphaned_wal(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// SQLite gives its other files the mode of the database. If the file cannot be created, SQLite says so itself.
+/// SQLite gives its other files the mode of the database. If the file cannot be created, SQLite reports the error.
 fn create_closed(path: &Path) {
     drop(File::options().write(true).create_new(true).mode(0o600).open(path));
 }
@@ -411,7 +411,7 @@ fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(reader)
 }
 
-/// A reader that creates no files. An ordinary reader creates files for a WAL and may not delete them. Without a WAL, the file is
+/// A reader that creates no files. An ordinary reader creates files for a WAL and may not delete them. If there is no WAL, the file is
 /// complete.
 fn open_untouched(path: &Path) -> rusqlite::Result<Connection> {
     let name = percent_encode(path.as_os_str().as_bytes(), NON_ALPHANUMERIC);
@@ -444,7 +444,7 @@ fn add_snapshot(connection: &Connection, snapshot: &Snapshot) -> rusqlite::Resul
     Ok(())
 }
 
-/// Adds the ranges to the index, which then goes as far as they do.
+/// Adds the ranges to the index. Afterwards the index ends where the ranges end.
 fn add_ranges(connection: &Connection, ranges: &MessageRanges) -> rusqlite::Result<()> {
     let mut insert =
         connection.prepare_cached("INSERT INTO message_ranges (agent, first, last, ids) VALUES (?1, ?2, ?3, ?4)")?;
@@ -463,7 +463,7 @@ fn indexed_of(connection: &Connection) -> rusqlite::Result<Option<EventId>> {
     connection.query_row(SOUND, [], |row| row.get(0)).optional().map(|upto| upto.map(position))
 }
 
-/// How far the index goes. One that is not sound is emptied.
+/// The last event in the index. An index that is not sound is emptied.
 fn sound_index(connection: &Connection) -> rusqlite::Result<EventId> {
     if let Some(upto) = indexed_of(connection)? {
         return Ok(upto);
@@ -501,7 +501,7 @@ fn touched_since(connection: &Connection, batch: Batch<'_>) -> rusqlite::Result<
 
 /// SQLite reports a full disk as an I/O error when it enlarges the index of the WAL.
 fn no_room(path: &Path) -> bool {
-    // A limit on the size of files is as good as a full disk: SQLite is told "file too large".
+    // A limit on the size of files is like a full disk. SQLite gets the error "file too large".
     let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current.unwrap_or(u64::MAX);
     if length(path).max(length(&wal_of(path))).saturating_add(LEAST_ROOM) > limit {
         return true;

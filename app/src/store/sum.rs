@@ -1,14 +1,14 @@
-//! The checksum of a row, over its id, stream and body. It finds accidents: a flipped bit, a stale page, a row that was edited by
-//! hand. It does not stop a person who changes a row and computes the checksum again; see docs/decisions/0030-the-log-knows-that-it-is-whole.md.
+//! The checksum of a row, over its id, stream and body. It finds accidents: a flipped bit, a stale page, a row that was edited by hand. It
+//! does not stop a person who changes a row and computes the checksum again; see docs/decisions/0030-the-log-knows-that-it-is-whole.md.
 
 use super::{FINDINGS_SHOWN, StoreError};
 use hatchery_core::EventId;
 
-/// The part of the checksum that does not depend on the id. PostgreSQL gives out ids while it inserts, so the id is added there.
+/// The part of the checksum that does not depend on the id. PostgreSQL assigns ids while it inserts, so its statements add the id.
 pub fn content_sum(stream: &str, body: &str) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(stream.as_bytes());
-    // No stream contains it, so the border between stream and body cannot move unnoticed.
+    // No stream contains this byte, so the border between stream and body cannot move unnoticed.
     hasher.update(&[0]);
     hasher.update(body.as_bytes());
     hasher.finalize()
@@ -18,16 +18,16 @@ pub fn row_sum(id: EventId, stream: &str, body: &str) -> u32 {
     content_sum(stream, body) ^ low_bits(id)
 }
 
-/// The first row that has a checksum. Rows of an older Hatchery have none, and are all before it.
+/// The first row with a checksum. Rows of older versions have none, and all of them are before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstSum {
     At(EventId),
-    /// No row has one yet.
+    /// No row has a checksum yet.
     #[default]
     Nowhere,
 }
 
-/// Fails when a row differs from its checksum, or has lost it.
+/// Fails if a row differs from its checksum, or has lost it.
 pub fn verify(id: EventId, stream: &str, body: &str, kept: Option<i64>, first: FirstSum) -> Result<(), StoreError> {
     let what = match (kept, first) {
         (Some(kept), _) if kept == i64::from(row_sum(id, stream, body)) => return Ok(()),

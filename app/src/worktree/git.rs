@@ -194,7 +194,7 @@ impl Git {
             kill(&mut child);
             return Err(WorktreeError::TooSlow { asked, seconds: limit.as_secs() });
         };
-        let out = out.map_err(|error| WorktreeError::io("git cannot be heard", error))?;
+        let out = out.map_err(|error| WorktreeError::io("the output of git cannot be read", error))?;
         if out.len() > ANSWER_BYTES {
             return Err(WorktreeError::TooMuch { asked });
         }
@@ -267,7 +267,7 @@ fn end(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
 fn kill(child: &mut Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some(Err(error)) = group.map(|group| rustix::process::kill_process_group(group, Signal::KILL)) {
-        tracing::debug!(%error, "git was gone already");
+        tracing::debug!(%error, "git had already ended");
     }
     if let Err(error) = child.wait() {
         tracing::debug!(%error, "git cannot be waited for");

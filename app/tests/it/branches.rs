@@ -364,7 +364,7 @@ fn the_changes_of_a_shared_folder_are_called_so() {
     fs::write(shop.grounds.path().join("a.txt"), "mine\n").unwrap();
     let diff = shop.grounds.run(&["diff", &agent, "--stat"]);
     assert_eq!(diff.stdout, "M  a.txt  +1 -3\n", "{diff:?}");
-    assert!(diff.stderr.starts_with("note: it has no worktree of its own"), "{diff:?}");
+    assert!(diff.stderr.starts_with("note: the agent has no worktree of its own"), "{diff:?}");
     let shared = |who: &str| shop.door().get(&format!("/api/agents/{who}/changes")).json()["shared"].clone();
     assert_eq!((shared(&agent), shared("own")), (json!(true), json!(false)));
     let own = shop.grounds.run(&["diff", "own", "--stat"]);

@@ -1,5 +1,5 @@
-//! What an agent declares: which version it speaks and what it can do, in its answer to `initialize`, and which models it has, in its answer to the request that
-//! opens a session. Agents say the latter in two places, of which the options of the session are the newer one.
+//! What an agent declares. Its answer to `initialize` contains the version that it speaks and its capabilities. Its answer to the request
+//! that opens a session contains its models, in one of two places; the options of the session are the newer one.
 
 use crate::harness::{Declared, ModelChoice, RepeatsHistory};
 use crate::json::Fields;
@@ -7,15 +7,15 @@ use crate::json_rpc::RpcMessage;
 use crate::stream_json::object;
 use serde_json::value::RawValue;
 
-/// The version that we ask for and understand.
+/// The version of ACP that Hatchery speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
-/// How many models are named when the one that was asked for is not among them.
+/// How many models an error names if the requested model is not among them.
 const MAX_NAMED: usize = 20;
-/// The option of a session that is its model.
+/// The id of the session option for the model.
 const OPTION: &str = "model";
 
-/// What an agent can do, or why it cannot be used, if this line is its answer to `initialize`. Its models are known when a session is
-/// open.
+/// What an agent can do, or why it cannot be used. None if the line is not the answer to `initialize`. The models are not known before a
+/// session is open.
 pub fn declared(line: &str) -> Option<Result<Declared, String>> {
     let line = object(line).ok()??;
     match RpcMessage::of(&line)? {
@@ -24,8 +24,8 @@ pub fn declared(line: &str) -> Option<Result<Declared, String>> {
     }
 }
 
-/// From the answer to `initialize`. What is not declared cannot be done. An agent of another version would mean other things by the same
-/// words: in version 2 the answer to a message is not the end of its turn.
+/// Reads the answer to `initialize`. A capability that the agent does not declare is missing. An agent of another version is refused,
+/// because the same messages have other meanings there: in version 2 the answer to a message is not the end of its turn.
 pub(super) fn of_process(answer: &Fields) -> Result<Declared, String> {
     if let Some(other) =
         answer.raw("protocolVersion").map(RawValue::get).filter(|it| *it != PROTOCOL_VERSION.to_string())
@@ -49,7 +49,7 @@ pub(super) fn of_process(answer: &Fields) -> Result<Declared, String> {
     })
 }
 
-/// How an open session is told its model.
+/// How the model is chosen in an open session.
 pub(super) fn model_choice(session: &Fields) -> ModelChoice {
     if option(session).is_some() {
         return ModelChoice::SessionOption;
@@ -75,14 +75,14 @@ pub(super) fn models(session: &Fields) -> Vec<String> {
     list.iter().filter_map(|model| model.text(name)).collect()
 }
 
-/// Why the model that was asked for is not used, in words.
+/// The error for a model that the agent does not accept.
 pub(super) fn not_a_model(model: &str, why: &str, known: &[String]) -> String {
     let named: Vec<&str> = known.iter().take(MAX_NAMED).map(String::as_str).collect();
     let known = match named.is_empty() {
         true => String::new(),
         false => format!("; it has {}", named.join(", ")),
     };
-    format!("the agent does not take the model `{model}`: {why}{known}")
+    format!("the agent does not accept the model `{model}`: {why}{known}")
 }
 
 fn option<'a>(session: &Fields<'a>) -> Option<Fields<'a>> {

@@ -1,12 +1,12 @@
-//! Failures as agents behind ACP tell them, in the kinds that all harnesses share. Version 1 has one code for a missing login. Everything
-//! else is in words that each agent chooses.
+//! Translates the failures of agents that speak ACP into the kinds that all harnesses share. Version 1 has a code only for a missing login.
+//! Everything else is in words that each agent program chooses.
 
 use crate::codex;
 use crate::failure::by_words;
 use crate::json::Fields;
 use crate::output::{FailureKind, TurnResult};
 
-/// The code for an agent that must be logged in first.
+/// The code of the error "log in first".
 const AUTHENTICATION_REQUIRED: &str = "-32000";
 
 /// The result of a turn whose request was refused.
@@ -14,8 +14,7 @@ pub(super) fn of_request(error: &Fields) -> TurnResult {
     TurnResult::Failed { kind: kind(error), detail: words(error) }
 }
 
-/// The result of a turn by the reason for which it stopped. `failed` is the last text of a turn that has failed although the agent gives
-/// another reason.
+/// The result of a turn, from its stop reason. `failed` is the last text of the turn if the agent reported a failure elsewhere.
 pub(super) fn of_stop(reason: Option<&str>, failed: Option<&str>) -> TurnResult {
     let stopped = |kind, reason: &str| TurnResult::Failed { kind, detail: format!("the agent stopped: {reason}") };
     match (reason, failed) {
@@ -30,7 +29,7 @@ pub(super) fn of_stop(reason: Option<&str>, failed: Option<&str>) -> TurnResult 
     }
 }
 
-/// What went wrong. Some agents have the telling words in the data only.
+/// What went wrong. Some agents write the useful words into the data only.
 pub(super) fn words(error: &Fields) -> String {
     let data = error.object("data").and_then(|data| data.text("message").or_else(|| data.text("details")));
     data.or_else(|| error.text("message")).unwrap_or_else(|| "the agent gives no reason".to_owned())
@@ -41,8 +40,8 @@ pub(super) fn needs_login(error: &Fields) -> bool {
     kind(error) == FailureKind::Unauthorised
 }
 
-/// Whether an update says that the turn has failed. An agent that runs codex has this in its metadata, and ends the turn as if nothing had
-/// happened.
+/// Whether an update says that the turn has failed. The ACP adapter of codex reports this in its metadata, and then ends the turn as if it
+/// had succeeded.
 pub(super) fn is_system_error(update: &Fields) -> bool {
     let status = || update.object("_meta")?.object("codex")?.object("threadStatus")?.text("type");
     status().as_deref() == Some("systemError")
@@ -62,7 +61,7 @@ fn kind(error: &Fields) -> FailureKind {
         Some("prompt_too_long") => FailureKind::PromptTooLong,
         Some("max_output_tokens") => FailureKind::OutputTooLong,
         Some("server_error") => FailureKind::Unavailable,
-        // An agent that runs codex passes on the error of codex.
+        // The ACP adapter of codex passes on the error of codex.
         _ => data.map_or(FailureKind::Other, |data| codex::failure::kind(&data).0),
     };
     if known == FailureKind::Other { by_words(&words(error)) } else { known }

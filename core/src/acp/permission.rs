@@ -1,5 +1,5 @@
-//! Requests for permission, and how they are answered. The answer chooses one of the options that the request offers. So the name of
-//! a request in the log holds the agent's own id and both options, and a daemon that has never seen the request can answer it.
+//! Requests for permission, and the answers to them. An answer chooses one of the options of the request. The request is stored in the log
+//! under a name that contains the agent's own id and both options, so a daemon that has never seen the request can answer it.
 
 use super::tool_call::{OpenToolCall, own_tool};
 use crate::json::Fields;
@@ -53,14 +53,14 @@ pub(super) fn asked(
     }
 }
 
-/// What a call would do. Agents name the fields of an input as they like.
+/// What a call would do. Agent programs use different names for the fields of an input.
 fn access(call: &OpenToolCall) -> Access {
     if own_tool(&call.name).is_some() {
         return Access::OwnTool;
     }
     let input: Value = call.input.as_deref().and_then(|input| serde_json::from_str(input).ok()).unwrap_or_default();
     let text = |names: &[&str]| names.iter().find_map(|name| input[*name].as_str()).map(str::to_owned);
-    // Policies and rules are about one path. A change of several files is a question to the user.
+    // A policy or a rule is about one path. A change of several files is a question to the user.
     let path = || match call.paths.as_slice() {
         [] => text(&["file_path", "filePath", "path"]),
         [path] => Some(path.clone()),

@@ -1,5 +1,5 @@
-//! The ids of our requests to an agent that speaks ACP. An id says what was asked, so that a daemon that did not ask understands the
-//! answer.
+//! The ids of Hatchery's requests to an agent that speaks ACP. An id says what was requested. So a daemon that did not send the request
+//! understands the answer.
 
 use std::fmt;
 
@@ -7,17 +7,18 @@ use std::fmt;
 pub enum AcpRequestId {
     Initialize,
     NewSession,
-    /// The answer does not name the session, so the id does.
+    /// The id contains the session, because the answer does not.
     LoadSession(String),
-    /// The same, for a session whose history is not repeated.
+    /// A session is resumed without its history. The id contains the session, because the answer does not.
     ResumeSession(String),
-    /// Whether all of the loaded history was repeated. Some agents answer `session/load` before that.
+    /// Sent after `session/load`, because some agents answer `session/load` before they have repeated the whole history. The answer to this
+    /// request comes after the history.
     HistoryRepeated(String),
-    /// By the session that is copied.
+    /// Contains the session that is copied.
     ForkSession(String),
     /// The model that the session is to use.
     ChooseModel(String),
-    /// A message, by its id. The answer is the end of its turn.
+    /// Contains the id of the message. The answer is the end of the message's turn.
     Say(String),
 }
 

@@ -1,4 +1,4 @@
-//! The tool calls of a turn. An agent announces a call, often without its input, and updates it until it is over.
+//! The tool calls of a turn. An agent announces a call, often without its input, and sends updates until the call has ended.
 
 use crate::json::Fields;
 use crate::output::Output;
@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// How many open calls are remembered. An agent has a few at once.
+/// How many open calls are remembered. An agent has a few at a time.
 const MAX_OPEN: usize = 256;
 
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct ToolCalls {
     open: BTreeMap<String, OpenToolCall>,
 }
 
-/// A call that is not over.
+/// A call that has not ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenToolCall {
     pub name: String,
@@ -23,10 +23,10 @@ pub(super) struct OpenToolCall {
     pub kind: Option<String>,
     /// JSON text.
     pub input: Option<String>,
-    /// What it is about, in the words of the agent.
+    /// What the call is about, in the agent's words.
     pub title: Option<String>,
     pub paths: Vec<String>,
-    /// It is in the outputs.
+    /// An output has announced the call.
     announced: bool,
 }
 
@@ -38,7 +38,7 @@ impl ToolCalls {
         let status = update.text("status").unwrap_or_default();
         let is_over = matches!(status.as_str(), "completed" | "failed");
         let mut outputs = Vec::new();
-        // Most agents have the input when the call begins to run.
+        // Most agents know the input when the call begins to run.
         if is_over || status == "in_progress" {
             outputs.extend(self.begin(&id));
         }
@@ -50,7 +50,7 @@ impl ToolCalls {
         outputs
     }
 
-    /// The call that needs a permission, with what the request says about it.
+    /// Announces the call for which the agent requests permission, with what the request says about the call.
     pub fn announce(&mut self, call: &Fields) -> Option<Output> {
         let id = call.text("toolCallId")?;
         self.note(&id, call);
@@ -61,11 +61,11 @@ impl ToolCalls {
         self.open.get(id)
     }
 
-    /// The turn is over, and so is every call.
+    /// Ends all open calls, because the turn has ended.
     pub fn close(&mut self) -> Vec<Output> {
         let open = std::mem::take(&mut self.open);
         let announced = open.into_iter().filter(|(_, call)| call.announced);
-        let broken_off = |id| Output::ToolResult { id, content: "It was broken off.".to_owned(), is_error: true };
+        let broken_off = |id| Output::ToolResult { id, content: "The turn ended first.".to_owned(), is_error: true };
         announced.map(|(id, _)| broken_off(id)).collect()
     }
 
@@ -97,14 +97,15 @@ impl ToolCalls {
 }
 
 impl OpenToolCall {
-    /// The input. Some agents keep it to themselves, and only give a title.
+    /// The input. Some agents do not show the input, but only a title.
     pub fn shown_input(&self) -> String {
         let title = || self.title.as_ref().map(|title| json!({ "title": title }).to_string());
         self.input.clone().or_else(title).unwrap_or_else(|| "{}".to_owned())
     }
 }
 
-/// The name of our own tool in the name that an agent gives it. Each agent joins server and tool in its own way.
+/// The name of Hatchery's tool, from the name that an agent program gives it. Each agent program joins the names of server and tool in its
+/// own way.
 pub(super) fn own_tool(name: &str) -> Option<&str> {
     [
         format!("mcp__{TOOL_SERVER}__"),
@@ -116,7 +117,7 @@ pub(super) fn own_tool(name: &str) -> Option<&str> {
     .find_map(|prefix| name.strip_prefix(prefix.as_str()))
 }
 
-/// The input as gemini shows it, in a text beside the request for permission.
+/// The input as gemini shows it: in a text beside the request for permission.
 fn input_in_content(about: &Fields) -> Option<String> {
     let pending = about.text("status").is_some_and(|status| status == "pending");
     let texts = about.objects("content").into_iter().filter(|_| pending);
@@ -125,8 +126,8 @@ fn input_in_content(about: &Fields) -> Option<String> {
     is_object.then_some(text)
 }
 
-/// The name of a tool of ours as gemini tells it: in the title, and at the beginning of the id. Both are needed, because the title of a
-/// command is the command.
+/// The name of Hatchery's tool as gemini shows it: in the title, and at the beginning of the id. Both are compared, because the title of a
+/// shell command is the command itself and could look the same.
 fn own_by_title(about: &Fields) -> Option<String> {
     let title = about.text("title")?;
     let tool = title.strip_suffix(&format!(" ({TOOL_SERVER} MCP Server)"))?;
@@ -134,14 +135,14 @@ fn own_by_title(about: &Fields) -> Option<String> {
     is_own.then(|| format!("mcp__{TOOL_SERVER}__{tool}"))
 }
 
-/// The name of the tool. Without one, its title counts if it is one word, otherwise its kind: later titles are sentences.
+/// The name of the tool. If there is no name, a title of one word is the name, otherwise the kind. Longer titles are sentences.
 fn name(about: &Fields) -> Option<String> {
     let title = about.text("title").filter(|title| !title.is_empty() && !title.contains(char::is_whitespace));
     let named = || about.object("_meta")?.text("toolName");
     about.text("name").or_else(named).or_else(|| own_by_title(about)).or(title).or_else(|| about.text("kind"))
 }
 
-/// What came of a call, as text.
+/// The result of a call, as text.
 fn result(update: &Fields) -> String {
     let parts = update.objects("content");
     let texts: Vec<String> = parts.iter().filter_map(|part| part.object("content")?.text("text")).collect();

@@ -1,10 +1,10 @@
-//! The tokens that agents report: for the turn in the answer that ends it, or for each request to the model beside a piece of text. The
-//! protocol has a field for the first. Some agents have fields of their own.
+//! The tokens that agents report: for a turn, in the answer that ends the turn, or for each request to the model, beside a chunk of text.
+//! The protocol has a field only for the turn. Some agents have fields of their own.
 
 use crate::json::Fields;
 use crate::usage::Usage;
 
-/// From the answer that ends a turn. opencode and the adapters have `usage`, gemini has a quota.
+/// From the answer that ends a turn. opencode and the adapters send `usage`, gemini sends a quota.
 pub(super) fn of_turn(answer: &Fields) -> Option<Usage> {
     if let Some(usage) = answer.object("usage") {
         return Some(tokens(&usage));
@@ -14,7 +14,7 @@ pub(super) fn of_turn(answer: &Fields) -> Option<Usage> {
     Some(Usage { input_tokens: count("input_tokens"), output_tokens: count("output_tokens"), ..Usage::default() })
 }
 
-/// Beside a piece of text, when a request to the model is over. Only qwen says it.
+/// From an update with a chunk of text, after a request to the model. Only qwen sends this.
 pub(super) fn of_request(update: &Fields) -> Option<Usage> {
     update.object("_meta")?.object("usage").as_ref().map(tokens)
 }

@@ -1,4 +1,4 @@
-//! A chunk of a build run: its state, what can happen to it, and how it stands in the status document.
+//! A chunk of a build run: its states, what can happen to it, and how it is written in the status document.
 //!
 //! ```text
 //! planned ──start──► active ──retry──► retrying ──complete──► completed
@@ -6,6 +6,9 @@
 //!    │                  └──fail──► failed ──retry──► retrying
 //!    └──────────rebuild─────────────┴── completed
 //! ```
+//!
+//! A chunk that is retrying can also fail, or be retried again. `rebuild` also puts a chunk back whose session ended while the chunk was
+//! active or retrying.
 
 use crate::json::{self, Fields};
 use crate::status::{Json, Object};
@@ -14,18 +17,18 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// How often a chunk was tried that is not worked on now. `attempt` is only there while it is.
+/// How often a chunk was tried, while no attempt is running. The field `attempt` exists only during an attempt.
 const ATTEMPTS: &str = "attempts";
-/// What is known of a chunk from working on it.
+/// The fields of a chunk that come from working on it.
 pub(super) const PAST: [&str; 7] =
     ["attempt", ATTEMPTS, "startedAt", "completedAt", "failedAt", "specVersionAtBuild", "sectionFingerprints"];
 
 pub type ChunkId = u64;
 
-/// The state of a chunk, with the number of the attempt that it is in or was in last.
+/// The state of a chunk, with the number of its current or last attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkState {
-    /// Attempts that were interrupted before it went back to the plan are counted.
+    /// Interrupted attempts before the chunk was planned again are counted.
     Planned {
         attempts: u64,
     },
@@ -50,7 +53,7 @@ pub enum Move {
     Retry,
     Complete,
     Fail,
-    /// Back to the plan.
+    /// The chunk becomes planned again.
     Rebuild,
 }
 
@@ -63,9 +66,9 @@ pub struct Chunk {
     pub scenarios: Vec<String>,
     pub depends_on: Vec<ChunkId>,
     pub completed_at: Option<String>,
-    /// The version of the spec that it was built from.
+    /// The version of the spec from which the chunk was built.
     pub spec_version: Option<String>,
-    /// The fingerprints of its sections when it was built, by alias.
+    /// The fingerprints of the chunk's sections when it was built, by alias.
     pub fingerprints: BTreeMap<String, String>,
 }
 
@@ -80,7 +83,7 @@ impl ChunkState {
         }
     }
 
-    /// The state after something happened, or nothing if it cannot happen in this state.
+    /// The next state. None if the action is not possible in this state.
     pub fn after(self, action: Move) -> Option<Self> {
         match (self, action) {
             (Self::Planned { attempts }, Move::Start) => Some(Self::Active { attempt: attempts.saturating_add(1) }),
@@ -94,7 +97,7 @@ impl ChunkState {
             }
             (Self::Completed, Move::Rebuild) => Some(Self::Planned { attempts: 0 }),
             (Self::Failed { attempts }, Move::Rebuild) => Some(Self::Planned { attempts }),
-            // A session that ended in the middle of an attempt.
+            // The session ended in the middle of an attempt.
             (Self::Active { attempt } | Self::Retrying { attempt }, Move::Rebuild) => {
                 Some(Self::Planned { attempts: attempt })
             }
@@ -145,7 +148,7 @@ impl Chunk {
     }
 }
 
-/// Writes the state of a chunk, and the version of the spec if it is completed. What is known of another state goes.
+/// Writes the state of a chunk, and the version of the spec if the chunk is completed. Fields that belong to another state are set to null.
 pub(super) fn write_state(chunk: &mut Object, state: ChunkState, version: Option<&str>, now: &str) {
     chunk.set("status", state.name().into());
     match state {
@@ -183,7 +186,7 @@ fn unset(chunk: &mut Object, names: &[&str]) {
     }
 }
 
-/// The texts of an object. Other values are left out.
+/// The texts of an object, by name. Values of other types are left out.
 fn texts_by_name(object: Option<&RawValue>) -> BTreeMap<String, String> {
     let object = object.and_then(|raw| Json::parse(raw.get()).ok()?.object()).unwrap_or_default();
     object.iter().filter_map(|(name, value)| Some((name.to_owned(), value.words()?))).collect()

@@ -1,4 +1,4 @@
-//! The plan of a build run: checked as a whole before the run begins.
+//! The plan of a build run. It is checked as a whole before the run begins.
 
 use super::chunk::PAST;
 use super::{BuildError, BuildRun, RunStatus, show_progress};
@@ -6,10 +6,10 @@ use crate::dag;
 use crate::status::{Json, JsonKind, Object, StatusDocument, shape};
 use serde_json::json;
 
-/// No plan that a person approves has more.
+/// The most chunks of a plan. No plan that a person approves has more.
 pub const MAX_CHUNKS: usize = 1_000;
 
-/// Begins a run with an approved plan. An unfinished run is only replaced if `fresh` is set.
+/// Begins a run with an approved plan. An unfinished run is replaced only if `fresh` is set.
 pub fn approve(
     document: &mut StatusDocument,
     plan: &Json,
@@ -32,7 +32,7 @@ pub fn approve(
         if chunk.get("name").and_then(Json::words).is_none_or(|name| name.trim().is_empty()) {
             return Err(bad(format!("chunk {id} has no name")));
         }
-        // A plan may be a copy of an older run.
+        // A plan may be a copy of an older run, with the fields of its progress.
         for past in PAST {
             chunk.remove(past);
         }
@@ -77,7 +77,7 @@ pub fn approve(
     Ok(())
 }
 
-/// A list of a plan, empty if there is none. Readers take its items as they are, so each has to be of the right kind.
+/// A list of a plan, empty if it is missing. Readers do not check the items, so each must have the right type.
 fn list_of(object: &Object, name: &str, kind: JsonKind) -> Result<Json, String> {
     let Some(value) = object.get(name) else { return Ok(json!([]).into()) };
     let items = value.list().ok_or_else(|| format!("is {}, not a list", value.kind()))?;
@@ -95,7 +95,7 @@ fn text_of(object: &Object, name: &str) -> Result<Option<Json>, String> {
     }
 }
 
-/// The dependencies name chunks of the plan, and none waits for itself.
+/// Checks that dependencies name chunks of the plan, and that no chunk depends on itself, directly or through others.
 fn check_order(chunks: &[Json]) -> Result<(), String> {
     let ids: Vec<String> = (1..=chunks.len()).map(|id| id.to_string()).collect();
     let needs = chunks.iter().map(|chunk| chunk.object().and_then(|chunk| chunk.get("dependsOn")?.list()));

@@ -1,17 +1,17 @@
-//! The command of a shell, as codex shows it: `/bin/bash -lc 'cargo test'`. Permissions are about `cargo test`.
+//! The command inside a shell command line. Codex shows `/bin/bash -lc 'cargo test'`, and permissions are about `cargo test`.
 
-/// Shells that codex starts, with the option that a command follows.
+/// The shells that codex starts, each with the option before the command.
 const SHELLS: [&str; 6] =
     ["/bin/bash -lc ", "/bin/bash -c ", "/usr/bin/bash -lc ", "/bin/sh -lc ", "/bin/sh -c ", "/bin/zsh -lc "];
 
-/// The command inside the shell. What is not plainly one quoted word stays as it is, because a wrong guess would allow a command
-/// that was never asked for.
+/// The command inside the shell command line. If the command is not clearly one quoted word, the whole line is returned, because a wrong
+/// guess could allow another command than the one that was requested.
 pub(super) fn inner(shown: &str) -> String {
     let quoted = SHELLS.iter().find_map(|shell| shown.strip_prefix(shell));
     quoted.and_then(unquoted).unwrap_or_else(|| shown.to_owned())
 }
 
-/// The one word of a shell that this is, if it is exactly one.
+/// The text of a shell word, if the input is exactly one word.
 fn unquoted(word: &str) -> Option<String> {
     let mut plain = String::with_capacity(word.len());
     let mut rest = word;
@@ -27,7 +27,7 @@ fn unquoted(word: &str) -> Option<String> {
             }
             '"' => {
                 let (inside, after) = rest.get(1..)?.split_once('"')?;
-                // Inside these quotes a shell still replaces things.
+                // Inside double quotes a shell replaces variables, commands and escapes.
                 if inside.contains(['$', '`', '\\', '!']) {
                     return None;
                 }

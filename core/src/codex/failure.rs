@@ -1,10 +1,10 @@
-//! Failures as codex reports them, in the kinds that all harnesses share.
+//! Translates the failures that codex reports into the kinds that all harnesses share.
 
 use crate::failure::{by_status, by_words};
 use crate::json::Fields;
 use crate::output::{FailureKind, Output, ServiceError, TurnResult};
 
-/// An `error` notification: a retry, or the reason for which the turn is about to fail.
+/// Reads an `error` notification: a retry, or the reason why the turn is about to fail.
 pub(super) fn error(params: &Fields) -> Option<Output> {
     let error = params.object("error")?;
     let (kind, status) = kind(&error);
@@ -26,12 +26,12 @@ pub(super) fn of_turn(turn: &Fields) -> TurnResult {
     TurnResult::Failed { kind: kind(&error).0, detail }
 }
 
-/// The kind of a failure, and the HTTP status. An error that codex cannot name has the words of the service.
+/// The kind of a failure, and the HTTP status. If codex has no code for an error, the words of the service decide.
 pub(crate) fn kind(error: &Fields) -> (FailureKind, Option<u16>) {
     let message = error.text("message").unwrap_or_default();
     let (word, status) = (word(error), status(error));
     let known = match word.as_deref() {
-        // The same code is used when there is no credit left.
+        // Codex uses the same code if there is no credit left.
         Some("usageLimitExceeded") if by_words(&message) == FailureKind::OutOfCredit => FailureKind::OutOfCredit,
         Some("usageLimitExceeded" | "rateLimitExceeded") => FailureKind::RateLimited,
         Some("serverOverloaded" | "flexUnavailable" | "policyCapacityUnavailable") => FailureKind::Overloaded,
@@ -47,7 +47,7 @@ pub(crate) fn kind(error: &Fields) -> (FailureKind, Option<u16>) {
     (kind, status)
 }
 
-/// What codex calls a connection that fails or breaks. Beside it is the HTTP status, if there was an answer.
+/// Codex's codes for a connection that fails or breaks. If there was an HTTP answer, its status is beside the code.
 const CONNECTION_LOST: [&str; 4] = [
     "httpConnectionFailed",
     "responseStreamConnectionFailed",
@@ -55,13 +55,13 @@ const CONNECTION_LOST: [&str; 4] = [
     "responseTooManyFailedAttempts",
 ];
 
-/// The name of the failure: a word, or the one field of an object.
+/// The code of the failure: a string, or the name of the only field of an object.
 fn word(error: &Fields) -> Option<String> {
     let named = || error.object("codexErrorInfo")?.names().next().map(str::to_owned);
     error.text("codexErrorInfo").or_else(named)
 }
 
-/// The HTTP status, which is a field of the one entry that the error information has.
+/// The HTTP status, which is inside the only field of the error information.
 fn status(error: &Fields) -> Option<u16> {
     let info = error.object("codexErrorInfo")?;
     info.into_values().filter_map(Fields::of).find_map(|about| about.count("httpStatusCode"))

@@ -1,4 +1,4 @@
-//! The items of a turn: messages, commands, changes of files, calls of tools. Each is told when it starts and when it is completed.
+//! The items of a turn: messages, commands, file changes, tool calls. Codex reports each item when it starts and when it is completed.
 
 use super::command_line;
 use crate::json::Fields;
@@ -20,9 +20,9 @@ pub(super) struct Items {
 
 #[derive(Clone, Debug)]
 struct OpenItem {
-    /// The paths of a change of files.
+    /// The files that the item changes.
     paths: Vec<String>,
-    /// What the tool was called with.
+    /// The arguments of the tool.
     input: String,
 }
 
@@ -30,7 +30,7 @@ impl Items {
     pub fn started(&mut self, params: &Fields) -> Vec<Output> {
         let Some(item) = params.object("item") else { return Vec::new() };
         match item.text("type").as_deref() {
-            // At this line the message is on codex's disk.
+            // When codex writes this line, the message is on its disk.
             Some("userMessage") => item.text("clientId").map(|id| Output::Heard { id }).into_iter().collect(),
             _ => self.begin(&item).into_iter().collect(),
         }
@@ -56,7 +56,7 @@ impl Items {
         }
     }
 
-    /// The input of an item that waits for a permission, and the paths that it changes.
+    /// The input of an item that waits for permission, and the paths that it changes.
     pub fn of(&self, id: &str) -> Option<(&str, &[String])> {
         self.open.get(id).map(|item| (item.input.as_str(), item.paths.as_slice()))
     }
@@ -72,7 +72,7 @@ impl Items {
     }
 }
 
-/// The tool of an item, and what it is called with. None for an item that is no use of a tool.
+/// The tool of an item, and its arguments. None if the item is not a tool use.
 fn tool(item: &Fields) -> Option<(String, String)> {
     match item.text("type")?.as_str() {
         "commandExecution" => {
@@ -102,7 +102,7 @@ fn change(change: &Fields) -> Value {
     json!({ "path": change.text("path"), "kind": kind, "diff": change.text("diff") })
 }
 
-/// What came of a tool.
+/// The result of a tool use.
 fn result(item: &Fields) -> Option<Output> {
     let id = item.text("id")?;
     let status = item.text("status").unwrap_or_else(|| "completed".to_owned());

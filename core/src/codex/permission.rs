@@ -1,5 +1,5 @@
-//! Requests of codex for permission, and how they are answered. The name of a request in the log is the kind of answer that it takes
-//! and codex's own id, so that the answer can be written by a daemon that has never seen the request.
+//! Requests of codex for permission, and the answers to them. A request is stored in the log under a name that contains the kind of its
+//! answer and codex's own id, so a daemon that has never seen the request can answer it.
 
 use super::command_line;
 use super::item::Items;
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 /// The form of the answer that a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalKind {
-    /// A command or a change of files: `decision`.
+    /// The answer to a request about a command or a file change has the field `decision`.
     Decision,
-    /// The call of an MCP tool: `action`.
+    /// The answer to a request about the call of an MCP tool has the field `action`.
     Action,
-    /// Further rights for the rest of the turn. They are never given; codex can ask for each command instead.
+    /// More rights for the rest of the turn. Hatchery never gives them; codex can ask for each command instead.
     Rights,
-    /// Anything else: only a refusal is possible.
+    /// Any other request can only be refused.
     Unknown,
 }
 
@@ -45,7 +45,7 @@ impl ApprovalKind {
     }
 }
 
-/// The answer to a request of codex, as a line of its input.
+/// The answer to a request, as a line for codex's input.
 pub fn approval(request: &PermissionRequest, decision: &PermissionDecision) -> String {
     let (kind, id) = request.request.split_once(':').unwrap_or(("unknown", request.request.as_str()));
     let kind = ApprovalKind::ALL.into_iter().find(|it| it.word() == kind).unwrap_or(ApprovalKind::Unknown);
@@ -73,7 +73,7 @@ pub(super) fn asked(method: &str, id: &str, params: &Fields, items: &Items, fold
             ("exec_command".to_owned(), input.to_string(), Access::Execute { command })
         }
         ("item/fileChange/requestApproval", _, Some((input, paths))) => {
-            // Policies and rules are about one path. A change of several files is a question to the user.
+            // A policy or a rule is about one path. A change of several files is a question to the user.
             let access = match paths {
                 [path] => Access::Edit { path: path.clone() },
                 _ => Access::Other,
@@ -83,7 +83,7 @@ pub(super) fn asked(method: &str, id: &str, params: &Fields, items: &Items, fold
         ("mcpServer/elicitation/request", ..) => {
             let server = params.text("serverName").unwrap_or_default();
             let message = params.text("message").unwrap_or_default();
-            // The name of the tool is only in the sentence.
+            // Only the sentence contains the name of the tool.
             let tool = message.split('"').nth(1).unwrap_or("elicitation").to_owned();
             let arguments = params.object("_meta").and_then(|meta| meta.raw("tool_params"));
             let input = arguments.map_or_else(|| json!({ "message": message }).to_string(), |it| it.get().to_owned());

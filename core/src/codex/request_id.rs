@@ -1,4 +1,5 @@
-//! The ids of our requests to codex. An id says what was asked, so that a daemon that did not ask understands the answer.
+//! The ids of Hatchery's requests to codex. An id says what was requested. So a daemon that did not send the request understands the
+//! answer.
 
 use std::fmt;
 
@@ -8,11 +9,11 @@ pub enum CodexRequestId {
     StartThread,
     ResumeThread,
     ForkThread,
-    /// Which messages a resumed thread holds.
+    /// Asks which messages a resumed thread contains.
     ListTurns,
-    /// A message, by its id.
+    /// Sends a message; contains the id of the message.
     Say(String),
-    /// An interrupt, by its id.
+    /// Interrupts a turn; contains the id of the interrupt.
     Interrupt(String),
 }
 

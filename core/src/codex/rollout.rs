@@ -1,5 +1,5 @@
-//! The records that codex keeps of a thread, its rollout: lines of JSON. What was said is in completed items; the other lines repeat it in
-//! the form that the model sees, or are about codex itself.
+//! The rollout of a thread: the lines of JSON that codex keeps about the thread. The messages are in completed items. The other lines
+//! repeat the messages in the form that the model sees, or are about codex itself.
 
 use crate::MessageKind;
 use crate::json::{Fields, text};
@@ -16,15 +16,16 @@ pub enum RolloutLine {
     Other,
 }
 
-/// The thread that a rollout is of.
+/// The thread to which a rollout belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutThread {
     pub id: String,
-    /// The folder that it works in.
+    /// The folder in which the thread works.
     pub folder: Option<String>,
-    /// A fork's rollout has only what came after: the thread with the rest, and the ordinal of the first line that is not part of it.
+    /// The rollout of a fork contains only what came after the fork. These are the thread with the part before, and the ordinal of the
+    /// first line of that thread that the fork does not have.
     pub base: Option<(String, u64)>,
-    /// It belongs to another thread's turn.
+    /// The thread is a subagent of another thread's turn.
     pub is_subagent: bool,
 }
 
@@ -49,7 +50,7 @@ fn thread(payload: &Fields) -> Option<RolloutThread> {
         id: payload.text("id")?,
         folder: payload.text("cwd"),
         base: base.and_then(|base| Some((base.text("thread_id")?, base.count("end_ordinal_exclusive")?))),
-        // The source of a thread of its own is a word.
+        // For a thread that is no subagent, the source is a string.
         is_subagent: payload.raw("source").is_some_and(|source| text(source).is_none()),
     })
 }
@@ -68,7 +69,7 @@ fn said(item: &Fields) -> Option<Vec<(MessageKind, String)>> {
         "AgentMessage" => vec![(MessageKind::Assistant, joined(&item.objects("content")))],
         "CommandExecution" => {
             let words: Vec<String> = item.list("command").into_iter().filter_map(text).collect();
-            // The command of a shell is the last word.
+            // The last word is the command of the shell.
             let input = json!({ "command": words.last() }).to_string();
             used("exec_command", &input, &item.text("aggregated_output").unwrap_or_default())
         }

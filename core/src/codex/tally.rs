@@ -1,5 +1,6 @@
-//! What a thread of codex and its sub-agents use. Codex reports totals of each thread: they go on over resumes, and a fork begins
-//! with the total of its parent, which is reported before the first turn. It reports no cost, so each request is priced.
+//! Adds up the usage of a codex thread and its subagents. Codex reports a total for each thread. The total continues over resumes. The
+//! total of a fork begins with its parent's total, which codex reports before the first turn. Codex reports no cost, so each request is
+//! priced.
 
 use crate::json::Fields;
 use crate::price::{PriceTable, Unpriced};
@@ -16,13 +17,13 @@ pub(super) struct Tally {
     threads: BTreeMap<String, Thread>,
     /// The sum of the totals when the last turn ended, or before the first turn began.
     counted: Usage,
-    /// A turn has begun in this process. What is reported before that is the past of the thread.
+    /// Whether a turn has begun in this process. Usage that is reported before is from the thread's past.
     begun: bool,
-    /// How often the model was asked since the last turn ended.
+    /// The number of requests to the model since the last turn ended.
     requests: u32,
-    /// What that cost.
+    /// The cost of these requests.
     cost: Money,
-    /// How full the context of the thread itself is.
+    /// How full the context of the agent's own thread is.
     context: Option<ContextUse>,
     unpriced: Unpriced,
 }
@@ -48,8 +49,8 @@ impl Tally {
         self.begun = true;
     }
 
-    /// Takes a total, and gives what was used since the last one: by one request, as a rule. `own` is the thread itself, otherwise it is
-    /// a sub-agent's.
+    /// Takes a new total, and returns the usage since the previous total, usually that of one request. `own` says that the thread is the
+    /// agent's own and not a subagent's.
     pub fn take(&mut self, thread: &str, own: bool, params: &Fields) -> Option<Usage> {
         let usage = params.object("tokenUsage")?;
         let total = usage.object("total").as_ref().map(tokens)?;
@@ -60,11 +61,12 @@ impl Tally {
         let model = known.model.clone();
         match (own, before) {
             (true, _) if !begun => self.counted = total,
-            // The beginning of the output is gone, and with it what was counted; or a sub-agent began as a copy.
+            // The beginning of the output is gone, or the subagent began as a copy. In both cases the part before the last request counts
+            // as known.
             (_, None) => self.counted += total.saturating_sub(last),
             (_, Some(_)) => {}
         }
-        // A total is said again when a turn is interrupted.
+        // Codex repeats a total when a turn is interrupted.
         if !begun || before == Some(total) {
             return None;
         }
@@ -76,12 +78,12 @@ impl Tally {
         Some(used)
     }
 
-    /// That a request had no price, in words; once.
+    /// The message that a request had no price, once.
     pub fn without_price(&mut self) -> Option<String> {
         self.unpriced.take()
     }
 
-    /// How full the context is after the last request of the thread itself. A sub-agent has a context of its own.
+    /// How full the context is after the last request of the agent's own thread. A subagent has its own context.
     pub fn note_context(&mut self, own: bool, params: &Fields) -> Option<ContextUse> {
         let usage = params.object("tokenUsage").filter(|_| own)?;
         let tokens = usage.object("last")?.count("totalTokens")?;
@@ -93,8 +95,8 @@ impl Tally {
         self.context
     }
 
-    /// The sum of all totals, what of it is new, and how often the model was asked. Only what is new has a cost: the prices of the
-    /// past are not known.
+    /// The sum of all totals, the part of it that is new, and the number of requests. Only the new part has a cost, because the prices of
+    /// the past are not known.
     pub fn end_turn(&mut self) -> (Usage, Option<Usage>, u32) {
         let totals = self.threads.values().filter_map(|thread| thread.total);
         let sum = totals.fold(Usage::default(), |sum, total| sum + total);
@@ -111,7 +113,7 @@ impl Tally {
     }
 }
 
-/// Codex counts cached tokens as input.
+/// Codex counts cached tokens as input, so they are subtracted.
 fn tokens(total: &Fields) -> Usage {
     let count = |name: &str| total.count::<u64>(name).unwrap_or_default();
     let (read, written) = (count("cachedInputTokens"), count("cacheWriteInputTokens"));

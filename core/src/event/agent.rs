@@ -1,4 +1,4 @@
-//! What can happen to an agent, apart from what its processes do.
+//! The events of an agent, apart from those of its processes.
 
 use crate::agent::{Birth, Origin};
 use crate::run::{ForeignSession, RunSpec};
@@ -24,11 +24,11 @@ pub enum AgentEvent {
         model: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<SessionId>,
-        /// Set for an egg: the egg expires at this time unless it has spoken.
+        /// Set for an egg. The egg expires at this time unless it has spoken.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hatch_by: Option<Timestamp>,
     },
-    /// A fork was requested that waits for the tools that run in this agent, the parent.
+    /// A fork was requested while tools ran in this agent, the parent. The child is created when the tools have returned.
     #[serde(rename = "fork_requested")]
     ForkRequested { birth: Birth },
     /// This agent was killed before its tools were done, so the waiting fork is cancelled.
@@ -55,7 +55,7 @@ pub enum AgentEvent {
     },
     #[serde(rename = "agent_killed")]
     Killed {
-        /// The agent that killed this one. None if a person did.
+        /// The agent that killed this one. None if the user did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<AgentId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub enum AgentEvent {
     /// The agent continues a conversation that was started outside of Hatchery.
     #[serde(rename = "harness_session_adopted")]
     HarnessSessionAdopted(ForeignSession),
-    /// A process was requested that plays the agent.
+    /// A process was requested for the agent.
     #[serde(rename = "run_requested")]
     RunRequested { run: u32, spec: RunSpec },
 }

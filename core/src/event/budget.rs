@@ -1,4 +1,4 @@
-//! What can happen to the budget of an agent or of a day. The budget of a quest is part of the quest.
+//! The events of an agent's budget and of the daily budget. The budget of a quest belongs to the events of the quest.
 
 use crate::AgentId;
 use crate::usage::Money;

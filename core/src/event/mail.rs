@@ -1,4 +1,4 @@
-//! What can happen to mail.
+//! The events of mail.
 
 use crate::EventId;
 use crate::mail::Address;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum MailEvent {
     #[serde(rename = "mail_sent")]
     Sent { from: Address, to: Address, body: String },
-    /// The mail was handed to a recipient that waited for it.
+    /// The mail was handed to a recipient that waited for mail.
     #[serde(rename = "mail_delivered")]
     Delivered { to: Address, mail: EventId },
     #[serde(rename = "mail_read")]

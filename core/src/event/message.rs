@@ -1,4 +1,4 @@
-//! What can happen to a message of an agent's history: it is added, and never changed.
+//! The event of a message in an agent's history. Messages are added and never changed.
 
 use crate::history::{MessageKind, SourceId};
 use crate::{AgentId, EventId};

@@ -1,4 +1,4 @@
-//! What can happen to the rules that allow tools without a question.
+//! The events of the rules that allow tools without a question.
 
 use crate::permission::PermissionRule;
 use crate::{AgentId, EventId};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type")]
 pub enum PermissionEvent {
-    /// The user has allowed something from now on. The rule is known by this event.
+    /// The user has allowed something from now on. The id of the rule is the id of this event.
     #[serde(rename = "permission_rule_added")]
     RuleAdded {
         /// None: the rule is for all agents of the project.
@@ -25,7 +25,7 @@ pub enum PermissionEvent {
 }
 
 impl PermissionEvent {
-    /// The agent whose rule it is.
+    /// The agent that the rule is for.
     pub fn agent(&self) -> Option<AgentId> {
         match *self {
             Self::RuleAdded { agent, .. } | Self::RuleRemoved { agent, .. } => agent,

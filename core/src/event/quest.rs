@@ -1,4 +1,4 @@
-//! What can happen to a quest as a whole.
+//! The events of a quest as a whole.
 
 use crate::AgentId;
 use crate::quest::{QuestSpec, Requirements, StepPlan};
@@ -12,16 +12,16 @@ pub enum QuestEvent {
     #[serde(rename = "quest_created")]
     Created {
         quest_spec: Box<QuestSpec>,
-        /// How much its agents may spend together.
+        /// How much the agents of the quest may spend together.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Money>,
     },
-    /// Nothing more is started. Agents at work are stopped and continue later.
+    /// Nothing new is started. Agents at work are stopped and continue later.
     #[serde(rename = "quest_paused")]
     Paused,
     #[serde(rename = "quest_resumed")]
     Resumed,
-    /// A person ended the quest before it was complete.
+    /// The user ended the quest before it was complete.
     #[serde(rename = "quest_abandoned")]
     Abandoned,
     #[serde(rename = "quest_completed")]
@@ -32,7 +32,7 @@ pub enum QuestEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<Money>,
     },
-    /// A person set another ward command.
+    /// The user set another ward command.
     #[serde(rename = "ward_changed")]
     WardChanged {
         command: String,
@@ -40,7 +40,7 @@ pub enum QuestEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit_ms: Option<u64>,
     },
-    /// A person removed the ward.
+    /// The user removed the ward.
     #[serde(rename = "ward_removed")]
     WardRemoved,
     #[serde(rename = "requirements_set")]

@@ -1,4 +1,4 @@
-//! What can happen to a question to the human.
+//! The events of a question to the user.
 
 use crate::EventId;
 use crate::ask::About;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type")]
 pub enum QuestionEvent {
-    /// The human was asked something. The agent waits for the answer.
+    /// The user was asked something. The agent waits for the answer.
     #[serde(rename = "question_asked")]
     Asked { about: About, text: String },
     #[serde(rename = "question_answered")]

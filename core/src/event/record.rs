@@ -1,5 +1,5 @@
-//! How events are written and read. Written, an event is one flat JSON object: the envelope (`ts`, `sessionId`), the `type`,
-//! the ids of its noun, and the fields of the event. The store keeps the object without `id`, because the id is the row's key.
+//! How events are written and read. An event is written as one flat JSON object: the envelope (`ts`, `sessionId`), the `type`, the ids of
+//! the noun, and the fields of the event. The store keeps the object without `id`, because the id is the row's key.
 
 use super::{
     AgentEvent, BudgetEvent, Event, MailEvent, MessageEvent, PermissionEvent, QuestEvent, QuestionEvent, RequestEvent,
@@ -41,7 +41,7 @@ impl Record {
         const PLAIN: &str = "an event is plain data";
         let mut body = Vec::with_capacity(USUAL_BODY);
         serde_json::to_writer(&mut body, &Envelope { ts: self.ts, session: self.session }).expect(PLAIN);
-        // The event continues the envelope's object: a comma is where the one ends and the other begins.
+        // The event continues the object of the envelope: a comma replaces the end of one and the beginning of the other.
         body.pop();
         let start = body.len();
         serde_json::to_writer(&mut body, &self.event).expect(PLAIN);
@@ -62,26 +62,25 @@ impl Record {
     }
 }
 
-/// Moves the type in front of the ids of the noun, which the derived form has before it: `"agent":"A","type":"T"` becomes
-/// `"type":"T","agent":"A"`. The log has always had them in this order.
+/// Moves the type in front of the noun's ids: the derived form `"agent":"A","type":"T"` becomes `"type":"T","agent":"A"`. The log has
+/// always had this order.
 fn put_type_first(event: &mut [u8]) {
     let is_type = |part: &[u8]| part == TYPE_MARK.as_bytes();
     let ids = event.windows(TYPE_MARK.len()).position(is_type).expect("every event has a type");
     let name = ids + TYPE_MARK.len();
     let end = name + event[name..].iter().position(|byte| *byte == b'"').expect("a string ends") + 1;
-    // The comma between ids and type stays between them.
+    // The comma between the ids and the type stays between them.
     event[..ids].rotate_right(ids.min(1));
     event[..end].rotate_left(ids);
 }
 
-/// Writes the whole object, as clients see it, from an id and a stored body.
+/// Writes the whole object as clients see it, from an id and a stored body.
 pub fn write_wire(out: &mut Vec<u8>, id: EventId, body: &str) {
     write!(out, "{{\"id\":{id},").expect("a vector takes what it is given");
     out.extend_from_slice(body.strip_prefix('{').unwrap_or(body).as_bytes());
 }
 
-/// The kind of a stored message, or none for another event. It is read without decoding the body, for readers that pass the body
-/// on unchanged.
+/// The kind of a stored message. None for any other event. The body is not decoded, for readers that pass the body on unchanged.
 pub fn message_kind(id: EventId, body: &str) -> Result<Option<MessageKind>, Unreadable> {
     if !body.contains(MESSAGE_MARK) {
         return Ok(None);
@@ -111,7 +110,7 @@ const TYPE_MARK: &str = r#""type":""#;
 /// Quotes inside of a string are escaped, so this is the type of a message and nothing else.
 const MESSAGE_MARK: &str = r#""type":"message_added""#;
 
-/// A message's kind is written before its text, so the first match is the kind, for the same reason.
+/// A message's kind is written before its text, so the first match is the kind; quotes inside of a string are escaped.
 const KIND_MARK: &str = r#""kind":""#;
 
 /// The noun that an event type belongs to. `tests/golden.rs` fails for a type that is missing here.
@@ -188,8 +187,8 @@ impl Noun {
     }
 }
 
-/// The type of a body. We write the type before anything that could contain another `type`; a body in another order, for example
-/// from an edited export, is read as a whole.
+/// The type of a body. Hatchery writes the type before any field that could contain another `type`. A body in another order, for example
+/// from an edited export, is decoded as a whole.
 fn kind_of(body: &str) -> serde_json::Result<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Typed<'a> {
@@ -246,7 +245,7 @@ struct OfStep {
     step: StepId,
 }
 
-/// The ids of these events are fields of the event.
+/// For events whose ids are fields of the event itself.
 #[derive(Deserialize)]
 struct OfNothing {}
 

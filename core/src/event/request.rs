@@ -1,4 +1,4 @@
-//! What can happen to a request with an id of the caller.
+//! The event of a request with an id that the caller has chosen.
 
 use crate::{Fingerprint, RequestId};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type")]
 pub enum RequestEvent {
-    /// It was carried out: the next `led_to` events came of it.
+    /// The request was carried out. The next `led_to` events are its result.
     #[serde(rename = "request_taken")]
     Taken { request: RequestId, fingerprint: Fingerprint, led_to: u64 },
 }

@@ -1,4 +1,4 @@
-//! What can happen in one attempt of a run.
+//! The events of one attempt of a run.
 
 use super::Refused;
 use crate::harness::Capabilities;
@@ -21,31 +21,31 @@ pub enum RunEvent {
         /// The id of the session in the harness, if it is known before the start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<String>,
-        /// The conversation of the forked agent, if this one starts as a copy of it.
+        /// The harness session of the forked agent, if this one starts as a copy of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         copy_of: Option<String>,
-        /// What the harness of the process can do. Older logs do not say so: all harnesses of that time could do everything.
+        /// What the harness of the process can do. Older logs do not contain this: all harnesses of that time had all capabilities.
         #[serde(default = "Capabilities::all")]
         capabilities: Capabilities,
     },
-    /// There is no process yet, because as many agents run as may. The run waits for its turn.
+    /// There is no process yet, because `max_runs` agents have processes. The run waits for its turn.
     #[serde(rename = "run_waiting")]
     Waiting,
-    /// The process has shown that it can call our tools.
+    /// The process has shown that it can call Hatchery's tools.
     #[serde(rename = "run_started")]
     Started {
         session: String,
-        /// The model that plays the agent, if the harness says so. Older logs do not have it.
+        /// The model of the agent, if the harness reports it. Older logs do not have it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The tools that it has, if the harness says so.
+        /// The tools of the process, if the harness reports them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tools: Vec<String>,
     },
-    /// The process has taken in something that was said to it.
+    /// The process has received a message.
     #[serde(rename = "message_heard")]
     MessageHeard { message: EventId },
-    /// The process said something that is not part of its agent's history.
+    /// An output of the process that is not part of the agent's history.
     #[serde(rename = "output_noted")]
     OutputNoted { output: Output },
     /// The output of the process was read up to this byte.
@@ -56,15 +56,15 @@ pub enum RunEvent {
     CallTaken {
         /// The number of the call in the attempt: 1, 2, 3, …
         number: u64,
-        /// How many events it led to.
+        /// How many events the call led to.
         led_to: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         refused: Option<Refused>,
-        /// It was a signal about a step of a quest.
+        /// The call was a signal about a step of a quest.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         signal: bool,
     },
-    /// It is decided whether the process may use the tool that it asked for.
+    /// The decision whether the process may use the tool that it asked for.
     #[serde(rename = "permission_decided")]
     PermissionDecided {
         /// The id that the process gave to its request.
@@ -78,19 +78,19 @@ pub enum RunEvent {
     TurnEnded {
         end: TurnEnd,
         spent: Usage,
-        /// The part of `spent` that was counted before, request by request ([`RunEvent::Metered`]), as far as it was then known.
+        /// The part of `spent` that was counted before, request by request ([`RunEvent::Metered`]).
         #[serde(default, skip_serializing_if = "Usage::is_nothing")]
         metered: Usage,
     },
-    /// The process has asked the model, in a turn that is not over. The cost is an estimate by list prices.
+    /// The usage of one request to the model, in a turn that has not ended. The cost is an estimate by list prices.
     #[serde(rename = "usage_metered")]
     Metered {
         used: Usage,
-        /// How full the context is, if the agent itself has asked and not a sub-agent.
+        /// How full the context is, if the request was the agent's own and not a subagent's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<ContextUse>,
     },
-    /// The process has been silent for longer than its run allows.
+    /// The process has been silent for longer than the run allows.
     #[serde(rename = "run_silent")]
     Silent { since: Timestamp },
     /// The current turn is to be interrupted.
@@ -99,7 +99,7 @@ pub enum RunEvent {
     /// The run is to be stopped. This is logged before any signal is sent.
     #[serde(rename = "run_stopping")]
     Stopping { why: StopWhy },
-    /// The run waits, for example until a rate limit is over. Waiting costs nothing.
+    /// The run waits, for example until a rate limit is over. A waiting run has no process and costs nothing.
     #[serde(rename = "run_parked")]
     Parked {
         cause: Cause,
@@ -114,14 +114,14 @@ pub enum RunEvent {
         cause: Cause,
         detail: String,
         exit: Exit,
-        /// The harness has lost the conversation: the next attempt starts a new one.
+        /// The harness has lost its session. The next attempt starts a new one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         forgotten: bool,
     },
-    /// The run has used up a budget. It finishes its turn and starts nothing more.
+    /// The run has used up a budget. No turn begins after this one. Whether the turn is interrupted is another event.
     #[serde(rename = "budget_reached")]
     BudgetReached,
-    /// This attempt is the next one of its run.
+    /// The run continues with this attempt.
     #[serde(rename = "run_resumed")]
     Resumed,
     #[serde(rename = "run_ended")]

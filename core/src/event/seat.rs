@@ -1,4 +1,4 @@
-//! What can happen to seats: the nine fixed places for identities, and the conversation with their lead.
+//! The events of seats, the nine fixed positions for identities, and of the conversation with the lead.
 
 use crate::run::RunSpec;
 use crate::seat::{ArtifactMeta, Identity, Mode, Position, SeatDocument, SeatListed};
@@ -14,28 +14,28 @@ pub enum SeatEvent {
     Opened {
         session: SessionId,
         mode: Mode,
-        /// The process of the daemon that opened it. Older logs do not say.
+        /// The process id of the daemon that opened the session. Older logs do not have it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
-        /// A session that shows the program and costs nothing: only recorded.
+        /// A session that only shows the interface and costs nothing. It is recorded, and nothing else happens.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         demo: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The lead was told about an earlier conversation.
+        /// The first message to the lead contained an earlier conversation.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         with_transcript: bool,
-        /// The lead was given a catalogue of artifacts.
+        /// The first message to the lead contained a catalogue of artifacts.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         with_catalog: bool,
     },
-    /// A person asked for the end of the session. `session_ending` follows.
+    /// The user requested the end of the session. `session_ending` follows.
     #[serde(rename = "seats_closing")]
     Closing { session: SessionId },
     /// This agent is the lead of the seats from now on.
     #[serde(rename = "seat_lead_named")]
     LeadNamed { agent: AgentId },
-    /// The lead is to lead this session, and its last process is not gone yet. Its next one starts when it is.
+    /// The lead is to run in this session, but its previous process has not ended yet. Its next process starts after that.
     #[serde(rename = "seat_lead_awaited")]
     LeadAwaited { session: SessionId, spec: RunSpec },
     /// Agents without a name were created in empty or expired seats.
@@ -44,11 +44,11 @@ pub enum SeatEvent {
     /// An agent has chosen a name and described itself. The description is the soul of the seat.
     #[serde(rename = "seat_registered")]
     Registered { position: Position, identity: Identity },
-    /// The lead has told of an agent in a seat that had no agent here. This agent of the registry stands for it.
+    /// The lead reported an agent in a seat that had no agent here. This agent of the registry was created for it.
     #[serde(rename = "seat_filled")]
     Filled { position: Position, agent: AgentId },
-    /// Who is alive, by an authority: the lead, or the daemon for the processes that it holds. Seats that are not listed are
-    /// not alive.
+    /// A report on who is alive: by the lead, or by the daemon for the processes that the daemon runs. Seats that are not listed are not
+    /// alive.
     #[serde(rename = "seats_reported")]
     Reported {
         /// The lead. None if the daemon reports.
@@ -62,35 +62,36 @@ pub enum SeatEvent {
     /// The agent of the seat chose no name in time.
     #[serde(rename = "seat_expired")]
     Expired { position: Position },
-    /// The seat was to be filled again, and no report said in time that its agent is alive. The seat sleeps on.
+    /// The seat was to be filled again, but no report said in time that its agent is alive. The seat stays asleep.
     #[serde(rename = "seat_wake_expired")]
     WakeExpired { position: Position },
-    /// A document from elsewhere was merged into the seat. The document is the result.
+    /// An identity document from elsewhere was merged into the seat. `document` is the result.
     #[serde(rename = "seat_imported")]
     Imported { document: SeatDocument },
-    /// A person says something to an agent of a seat or to the lead. The message is the next event.
+    /// The user says something to the agent of a seat or to the lead. The message is the next event.
     #[serde(rename = "seat_addressed")]
     Addressed {
-        /// The agent that gets the message.
+        /// The agent that receives the message.
         agent: AgentId,
-        /// The seat that is meant. With the lead as `agent`: the lead is to pass it on.
+        /// The seat that is meant. If `agent` is the lead, the lead is to pass the message on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         position: Option<Position>,
         speaker: String,
     },
-    /// The agent of a seat has not read a message in its inbox file. The lead is asked to pass it on: the next event.
+    /// The agent of a seat has not read a message in its inbox file. The lead is asked to pass the message on; this request is the next
+    /// event.
     #[serde(rename = "seat_message_relayed")]
     Relayed {
         /// The lead.
         agent: AgentId,
         position: Position,
-        /// The message, which is in the history of the seat's agent.
+        /// The message. It is in the history of the seat's agent.
         message: EventId,
     },
-    /// The lead was asked to pass a message on, and answers for the agent of this seat. Its words are the next event.
+    /// The lead was asked to pass a message on, and answers for the agent of this seat. The answer is the next event.
     #[serde(rename = "seat_spoken_for")]
     SpokenFor { agent: AgentId, position: Position },
-    /// An agent wrote a marker that cannot be followed.
+    /// An agent wrote a marker that cannot be carried out.
     #[serde(rename = "marker_rejected")]
     MarkerRejected { agent: AgentId, marker: String, reason: String },
     /// The lead has written a file into its folder of artifacts.
@@ -111,18 +112,18 @@ pub enum SeatEvent {
     /// An entry of the human's team inbox was read. If the agent is known, its words are the next event.
     #[serde(rename = "inbox_reply_taken")]
     ReplyTaken {
-        /// What tells the entry from all others.
+        /// A text that distinguishes the entry from all others.
         key: String,
         from: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         position: Option<Position>,
-        /// The words, if they are in no history.
+        /// The text of the entry, if it is in no history.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
 }
 
-/// A new agent without a name in its seat.
+/// A new agent that has not chosen a name for its seat yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Egg {
@@ -132,7 +133,7 @@ pub struct Egg {
     pub color: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gender: Option<String>,
-    /// When it expires without a name.
+    /// When the agent expires if it has chosen no name.
     pub until: Timestamp,
 }
 
@@ -142,21 +143,21 @@ pub struct Egg {
 pub struct Waking {
     pub position: Position,
     pub agent: AgentId,
-    /// When the attempt counts as failed.
+    /// When the wake counts as failed.
     pub until: Timestamp,
-    /// Without a soul it is a birth.
+    /// False if the seat has no soul. Its new agent is then invited to choose a name.
     pub has_soul: bool,
     pub has_transcript: bool,
-    /// Messages up to this one are not in the transcript as a whole, so the wake does not tell them. Logs of older versions have no such
-    /// position: there every message counted as told.
+    /// Messages up to this one are not completely in the transcript, so the woken agent does not receive them with it. Logs of older
+    /// versions do not have this position; for them, all messages count as contained in the transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untold_upto: Option<EventId>,
-    /// What to start when the agent's last process is gone, if it is not gone yet.
+    /// What to start when the agent's previous process has ended. None if that process has ended already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Box<WakeOrder>>,
 }
 
-/// A wake that waits for the end of the agent's last process.
+/// A wake that waits for the end of the agent's previous process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WakeOrder {

@@ -1,4 +1,4 @@
-//! What can happen to a session.
+//! The events of a session.
 
 use crate::session::EndReason;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! What can happen to the status document and the idea inbox. JSON values are written as text: they stay exactly as their author
-//! wrote them, large numbers and the order of fields included.
+//! The events of the status document and the idea inbox. JSON values are stored as text, so they stay exactly as their author wrote them,
+//! including large numbers and the order of fields.
 
 use crate::status::Path;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub enum StatusEvent {
     #[serde(rename = "build_event_recorded")]
     BuildEventRecorded {
         from: StatusSource,
-        /// Its id.
+        /// The id of the build event.
         build_event: String,
         /// The build event, as JSON text.
         body: String,
@@ -23,7 +23,7 @@ pub enum StatusEvent {
     #[serde(rename = "idea_kept")]
     IdeaKept {
         from: StatusSource,
-        /// Its id.
+        /// The id of the idea.
         idea: String,
         /// The item of the inbox, as JSON text.
         body: String,

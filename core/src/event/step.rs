@@ -1,4 +1,4 @@
-//! What can happen to one step of a quest.
+//! The events of one step of a quest.
 
 use crate::quest::{Merge, NextAction, Signal, StepProgress, Verdict};
 use crate::run::AttemptId;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type")]
 pub enum StepEvent {
-    /// The step waits for a slot, and then does this.
+    /// The step waits for a slot. `next` is what the step does in the slot.
     #[serde(rename = "step_queued")]
     Queued {
         next: NextAction,
         progress: StepProgress,
-        /// The user has approved the plan that its agent has changed.
+        /// The user has approved the changed plan of the step's agent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         consented: bool,
     },
@@ -30,10 +30,10 @@ pub enum StepEvent {
         step_agent: AgentId,
         parent: AgentId,
     },
-    /// A fork that was parked waits for a slot.
+    /// A parked fork of the step's agent waits for a slot.
     #[serde(rename = "step_fork_queued")]
     ForkQueued { agent: AgentId },
-    /// The agent said how its work went. The signal takes effect when the agent's run is over.
+    /// The agent reported on its step. The signal takes effect when the agent's run has ended.
     #[serde(rename = "signal_given")]
     SignalGiven {
         #[serde(flatten)]
@@ -46,7 +46,7 @@ pub enum StepEvent {
     WardEnded {
         number: u32,
         verdict: Verdict,
-        /// The file with its output.
+        /// The file with the output of the ward.
         artifact: String,
     },
     #[serde(rename = "merge_begun")]
@@ -59,7 +59,7 @@ pub enum StepEvent {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<String>,
     },
-    /// The step waits for a person, and then does this.
+    /// The step waits for the user. `then` is what the step does after the answer.
     #[serde(rename = "step_waits")]
     Waits { progress: StepProgress, then: NextAction },
     /// The agent of the step waits, for example until a rate limit is over.
@@ -71,12 +71,12 @@ pub enum StepEvent {
     #[serde(rename = "step_failed")]
     Failed {
         why: String,
-        /// What a retry would start with.
+        /// What a retry starts with.
         then: NextAction,
     },
     #[serde(rename = "step_completed")]
     Completed { summary: String },
-    /// A new plan does not have the step any more.
+    /// A new plan no longer contains the step.
     #[serde(rename = "step_dropped")]
     Dropped,
 }

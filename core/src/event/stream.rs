@@ -1,23 +1,23 @@
-//! The unit of conflict: two writers that change the same stream at the same time conflict.
+//! The streams of the log, which are the unit of conflict: two writers that change the same stream at the same time conflict.
 
 use crate::mail::Address;
 use crate::{AgentId, QuestId, RequestId, SessionId};
 use std::fmt;
 
-/// The history that an event belongs to.
+/// What an event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stream {
     Session(SessionId),
     Agent(AgentId),
     Mail(Address),
     Quest(QuestId),
-    /// All seats: a lead reports on all of them at once.
+    /// All seats together, because a lead reports on all of them at once.
     Seats,
     /// What exists once among all agents: the root agent, and the owner of an adopted conversation.
     Registry,
     /// The status document and the idea inbox.
     Status,
-    /// One request with an id of the caller.
+    /// One request with an id that the caller has chosen.
     Request(RequestId),
 }
 

@@ -1,4 +1,4 @@
-//! A ward has a verdict, or a merge is done: what becomes of the step.
+//! A ward or a merge has ended: what becomes of the step.
 
 use super::{Brief, MAX_MENDINGS, Merge, NextAction, SlotWork, StepContext, StepId, StepProgress, StepState, Verdict};
 use crate::ask::StepTrouble;
@@ -6,12 +6,12 @@ use crate::event::StepEvent;
 use crate::roles::WARD;
 use crate::{AgentId, Event, QuestId, Refusal, World};
 
-/// How many lines of what a ward or a merge found are kept in the world; the artifact has all of them.
+/// How many lines of findings the world keeps; the output file of the ward has all of them.
 pub const MAX_FINDINGS: usize = 100;
-/// How much of such a line.
+/// How many characters of such a line.
 const MAX_LINE_CHARS: usize = 1_000;
 
-/// A ward has a verdict.
+/// A ward has ended.
 pub(crate) fn warded(
     world: &World,
     id: QuestId,
@@ -39,7 +39,7 @@ pub(crate) fn warded(
         }
         Verdict::Red { findings } => {
             let first = findings.first().map(|line| format!(": {line}")).unwrap_or_default();
-            // Another try begins with another mending.
+            // A retry begins with another repair.
             at.failed(format!("the ward is still red after {MAX_MENDINGS} mendings{first}"), mend(findings))
         }
         Verdict::Conflict { files } if progress.mendings < MAX_MENDINGS => {
@@ -59,7 +59,7 @@ pub(crate) fn warded(
     Ok([ended].into_iter().chain(then).collect())
 }
 
-/// An attempt to merge a step is over.
+/// A merge has ended.
 pub(crate) fn merged(
     world: &World,
     id: QuestId,
@@ -77,7 +77,7 @@ pub(crate) fn merged(
         Merge::Broken { why } => Merge::Broken { why: cut(why) },
     };
     let then = match &merge {
-        // Who was not allowed to work has not worked, whatever it says.
+        // An agent that was denied tools may have done nothing, even if it reports success.
         Merge::Empty if at.step.denied_since > 0 => at.asks_about_denials(progress, "the step changed nothing"),
         Merge::Merged | Merge::Empty => vec![at.completed()],
         Merge::Conflict { files } if progress.conflicts < MAX_MENDINGS => {
@@ -107,14 +107,14 @@ fn still_conflicts(files: &[String]) -> String {
     format!("it still conflicts with other steps after {MAX_MENDINGS} mendings: {}", files.join(", "))
 }
 
-/// The progress of a step while its conflicts are mended: what was reconciled has to pass the last ward again.
+/// The progress of a step while its conflicts are resolved. The result has to pass the last ward of the path again.
 pub(super) fn reconciling(at: &StepContext<'_>, progress: StepProgress) -> StepProgress {
     let path = at.path();
     let ward = path.iter().rposition(|station| station == WARD).unwrap_or(path.len());
     StepProgress { station: u32::try_from(ward).unwrap_or(u32::MAX), mendings: 1, ..progress }
 }
 
-/// The step, if it is at this very chore, and who worked on it last.
+/// The step and its last agent, if the step is still at this chore.
 fn at_chore<'a>(
     world: &'a World,
     id: QuestId,

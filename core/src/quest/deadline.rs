@@ -4,7 +4,7 @@ use super::human::queue_parked;
 use crate::run::{self, StopWhy};
 use crate::{AgentId, Event, World};
 
-/// The deadline of an agent's step has passed. The step of a parked agent is queued again. An agent that has signalled and still runs is
+/// The deadline of a step has passed. A parked agent is queued, so that it continues. An agent that has signalled and still runs is
 /// stopped.
 pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     match queue_parked(world, agent) {

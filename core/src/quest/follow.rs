@@ -1,5 +1,5 @@
-//! An agent's run is over: what becomes of its step. This depends on the agent's signal or, without a signal, on how the run ended. Each call
-//! decides one round of events; `settle` applies them and calls again.
+//! What becomes of a step when the run of its agent has ended. This depends on the agent's signal or, without a signal, on how the run
+//! ended. Each call decides one round of events; `settle` applies them and calls again.
 
 use super::human::told;
 use super::{Brief, Caller, NextAction, Signal, SlotWork, StepContext, StepProgress, StepState, step_fork, words};
@@ -12,7 +12,7 @@ use crate::roles::{self, Phase};
 use crate::run::RunState;
 use crate::{AgentId, Event, World};
 
-/// An agent's run is over, or waits.
+/// The run of an agent has ended, or is parked.
 pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
     let Some(assignment) = world.assignment(agent) else { return Vec::new() };
     let Some((at, run)) = StepContext::find(world, assignment.quest, &assignment.step).zip(world.run(agent)) else {
@@ -20,7 +20,7 @@ pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
     };
     let (role, signal, recalled) = match &at.step.state {
         StepState::Running(SlotWork::Agent { role, signal, recalled, .. }) => (role, signal.as_ref(), *recalled),
-        // A person has ended what waited.
+        // The user has ended a parked run.
         StepState::Parked { role, .. } => (role, None, false),
         StepState::Pending
         | StepState::Queued(_)
@@ -42,28 +42,28 @@ pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
     let goes_on = NextAction::Resume { agent, role: role.clone() };
     let then = match signal {
         Some(signal) => act_on_signal(&at, agent, role, signal),
-        // A pause of the quest ended the run, or the run was the user's and not for the step.
+        // The agent was stopped because its quest was paused, or the run was a conversation with the user and not work on the step.
         None if recalled || !run.spec.signals => vec![at.queued(at.progress(), goes_on)],
         None => left(&at, agent, role, cause),
     };
     step_fork::rest(world, at.id, agent).into_iter().chain(then).collect()
 }
 
-/// The run of an agent has ended without a signal.
+/// An agent's run has ended without a signal.
 fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<Event> {
     let progress = at.progress();
     let goes_on = NextAction::Resume { agent, role: role.to_owned() };
     let who = roles::duty(role).map_or_else(|| format!("{role} ({agent})"), |duty| format!("{role} ({duty}; {agent})"));
     let ending = at.world.past_runs(agent).last().map(|(_, past)| past.detail.clone()).unwrap_or_default();
     match cause {
-        // Its context is full. A fresh agent continues from the folder.
+        // The context of the agent is full. A new agent continues with the files in the folder.
         Cause::PromptTooLong if progress.continuations < MAX_CONTINUATIONS => {
             let progress = StepProgress { continuations: progress.continuations + 1, ..progress };
             vec![
                 at.queued(progress, NextAction::Begin { role: role.to_owned(), brief: words::replacement_brief(None) }),
             ]
         }
-        // The same conversation would end in the same way: another try begins with a fresh agent.
+        // The same conversation would end in the same way, so a retry begins with a new agent.
         Cause::PromptTooLong | Cause::Refused | Cause::OutputTooLong => {
             let fresh = NextAction::Begin { role: role.to_owned(), brief: words::replacement_brief(None) };
             at.failed(format!("the {who} ended without a signal ({cause}): {ending}"), fresh)
@@ -84,7 +84,7 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
         | Cause::BadArguments
         | Cause::OverBudget => {
             let text = format!(
-                "The {who} of step `{}` ended before it was done: {} Answer `retry`, or something to say to it.",
+                "The {who} of step `{}` ended before it was done: {} Answer `retry`, or a message to the agent.",
                 at.step_id,
                 words::sentence(&ending)
             );
@@ -93,7 +93,7 @@ fn left(at: &StepContext<'_>, agent: AgentId, role: &str, cause: Cause) -> Vec<E
     }
 }
 
-/// What a signal leads to, now that the agent is gone.
+/// What a signal leads to, after the run has ended.
 fn act_on_signal(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Signal) -> Vec<Event> {
     let progress = at.progress();
     let goes_on = NextAction::Resume { agent, role: role.to_owned() };
@@ -109,8 +109,8 @@ fn act_on_signal(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Sign
         }
         Signal::PartiallyComplete { progress: done, .. } => {
             let text = format!(
-                "The {role} of step `{}` has handed its work on {MAX_CONTINUATIONS} times in a row and is still not done. It says: \
-                 {done}\nYour answer is told to it, and it goes on.",
+                "The {role} of step `{}` has handed its work to a new agent {MAX_CONTINUATIONS} times in a row and is still not done. It says: \
+                 {done}\nYour answer is sent to the agent, which then continues.",
                 at.step_id
             );
             at.asks(StepProgress { continuations: 0, ..progress }, goes_on, agent, StepTrouble::Circle, text)
@@ -135,7 +135,7 @@ fn act_on_signal(at: &StepContext<'_>, agent: AgentId, role: &str, signal: &Sign
     }
 }
 
-/// A role is done. If it has changed the plan, the user may have to approve the plan first.
+/// The role has finished its work. If it has changed the plan, the user may have to approve the plan first.
 fn done(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     match role == at.quest_spec.table.planner && at.quest.unapproved.contains(at.step_id) {
         true => at.asks_consent(at.progress()),
@@ -154,22 +154,22 @@ pub(super) fn consented(at: &StepContext<'_>) -> Vec<Event> {
     events
 }
 
-/// A role is done. If another role waits for it, that role continues. Otherwise the step moves to its next station.
+/// If a role waits for the one that has finished, the waiting role continues. Otherwise the step goes to its next station.
 fn proceed(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     if at.step.dropped {
         return vec![Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Dropped }];
     }
     let progress = StepProgress { continuations: 0, ..at.progress() };
-    // The planner was called by another role, or its new plan makes the step wait for other steps.
+    // Whether the planner was called by another role, or has planned steps that must come before this step.
     let planned = match at.step.phase {
         Phase::Work => !progress.callers.is_empty() || at.step.waits_for > 0,
-        // The review waits for the steps that it has asked for.
+        // The steps that the review asked for come before the review.
         Phase::Review => at.step.waits_for > 0,
         Phase::Requirements | Phase::Plan => false,
     };
     let replanned = planned && role == at.quest_spec.table.planner;
     let mut callers = progress.callers.clone();
-    // A caller with `resume: false` does not continue.
+    // A caller that does not continue is finished, so the step goes on to the caller before it.
     while callers.last().is_some_and(|caller| !caller.resume) {
         callers.pop();
     }
@@ -181,15 +181,15 @@ fn proceed(at: &StepContext<'_>, role: &str, summary: &str) -> Vec<Event> {
     }
     let progress = StepProgress { callers, ..progress };
     if replanned {
-        // The plan of the step may have changed, so its path begins again.
+        // The plan of this step may have changed.
         return at.go_to_station(StepProgress { station: 0, mendings: 0, ..progress });
     }
-    // A mending is followed by the ward that asked for it; everything else by the next station.
+    // After a repair comes the ward that asked for it; after anything else comes the next station.
     let mended = progress.mendings > 0 && at.is_ward(progress.station);
     at.go_to_station(StepProgress { station: progress.station + u32::from(!mended), ..progress })
 }
 
-/// An agent that has done its work sleeps until it is needed.
+/// An agent that has finished its work sleeps until it is needed.
 fn rest(world: &World, agent: AgentId) -> Option<Event> {
     let alive = |it: &agent::Agent| matches!(it.lifecycle, Lifecycle::Alive { .. });
     world.agent(agent).is_some_and(alive).then_some(Event::Agent { agent, what: AgentEvent::Slept })

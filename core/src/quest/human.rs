@@ -1,4 +1,4 @@
-//! What the user decides about steps: an answer, another try, more money.
+//! What the user decides about steps: an answer, a retry, a higher budget.
 
 use super::chore::reconciling;
 use super::follow::consented;
@@ -9,7 +9,7 @@ use crate::roles::Phase;
 use crate::run::Run;
 use crate::{AgentId, Event, MessageKind, QuestId, Refusal, World, agent, history};
 
-/// The user has answered a question about a step. `Err(None)`: the answer is none of those that the question asks for.
+/// The user has answered a question about a step. An error without a refusal says that the question does not accept this answer.
 pub(crate) fn answered(
     world: &World,
     id: QuestId,
@@ -42,7 +42,7 @@ pub(crate) fn answered(
     }
 }
 
-/// Sends text to an agent and continues it. If the agent is dead, the agent that takes its place gets the text.
+/// Sends text to an agent, which then continues. If the agent is dead, the agent that takes its place gets the text.
 pub(super) fn told(at: &StepContext<'_>, progress: StepProgress, next: &NextAction, text: String) -> Vec<Event> {
     match next {
         NextAction::Resume { agent, .. } if agent::living(at.world, *agent).is_ok() => {
@@ -56,20 +56,20 @@ pub(super) fn told(at: &StepContext<'_>, progress: StepProgress, next: &NextActi
     }
 }
 
-/// A failed step is tried again; `fresh` by a new agent that does not know the conversation of the one before.
+/// Retries a failed step. With `fresh`, a new agent works on it, which does not know the conversation of the previous one.
 pub(crate) fn retry(world: &World, id: QuestId, step_id: &StepId, fresh: bool) -> Result<Vec<Event>, Refusal> {
     let at = StepContext::going(world, id, step_id)?;
     let StepState::Failed { then, .. } = &at.step.state else {
         return Err(Refusal::StepNotFailed { step: step_id.clone(), status: at.step.status().word() });
     };
-    // As many mendings as before, the one that it begins with among them.
+    // The retry gets all repairs again. If it begins with a repair, that one is counted.
     let progress = StepProgress { mendings: u32::from(at.step.progress.mendings > 0), ..at.progress() };
     let progress = match then {
-        // A conflict that a merge met. One that a ward met leaves the step at that ward.
+        // A conflict that a merge found goes back to the last ward. A conflict that a ward found stays at that ward.
         NextAction::Begin { brief: Brief::Reconcile { .. }, .. } if progress.conflicts > 0 => {
             reconciling(&at, StepProgress { conflicts: 1, ..progress })
         }
-        // The ward is another one since, and perhaps there is none.
+        // The quest may have another ward by now, or none.
         NextAction::Ward => return Ok(at.go_to_station(StepProgress { mendings: 0, ..progress })),
         NextAction::Begin { .. } | NextAction::Resume { .. } | NextAction::Merge => progress,
     };
@@ -82,28 +82,28 @@ pub(crate) fn retry(world: &World, id: QuestId, step_id: &StepId, fresh: bool) -
     Ok(vec![at.queued(progress, next)])
 }
 
-/// The event by which a parked agent of a quest waits for a slot, instead of going on at once.
+/// The event that queues the parked agent of a step for a slot, instead of continuing it at once.
 pub(crate) fn queue_parked(world: &World, agent: AgentId) -> Option<Event> {
     let assignment = world.assignment(agent)?;
     let at = StepContext::find(world, assignment.quest, &assignment.step)?;
     parked(&at).filter(|(parked, _)| *parked == agent).map(|(_, next)| at.queued(at.progress(), next))
 }
 
-/// The step of an agent that gets no more money has failed. Another try asks for it again.
+/// The step of an agent that gets no more budget fails. A retry asks for a budget again.
 pub(crate) fn out_of_money(world: &World, agent: AgentId) -> Option<Event> {
     let assignment = world.assignment(agent)?;
     let at = StepContext::find(world, assignment.quest, &assignment.step)?;
     let (_, then) = parked(&at).filter(|(parked, _)| *parked == agent)?;
-    let why = format!("the budget of its agent ({agent}) is used up, and a person gave no more");
+    let why = format!("the budget of its agent ({agent}) is used up, and the user did not raise it");
     Some(Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Failed { why, then } })
 }
 
-/// The events that queue the steps of a quest whose agents wait for money.
+/// The events that queue the steps of a quest whose agents wait for a budget.
 pub(super) fn queue_broke(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
     queue_those(world, id, quest, Run::is_broke)
 }
 
-/// The same for steps that have no open question about money.
+/// The events that queue the steps of a quest whose agents wait for a budget and have no open question about it.
 pub(super) fn queue_unasked(world: &World, id: QuestId, quest: &Quest) -> Vec<Event> {
     queue_those(world, id, quest, |run| run.is_broke() && run.question.is_none())
 }
@@ -117,7 +117,7 @@ fn queue_those(world: &World, id: QuestId, quest: &Quest, is_meant: impl Fn(&Run
     waiting.chain(step_fork::queue_those(world, quest, &is_meant)).collect()
 }
 
-/// The agent of a step that is parked, and what it does next.
+/// The agent of a parked step, and what the step does next.
 fn parked(at: &StepContext<'_>) -> Option<(AgentId, NextAction)> {
     let StepState::Parked { agent, role, .. } = &at.step.state else { return None };
     Some((*agent, NextAction::Resume { agent: *agent, role: role.clone() }))

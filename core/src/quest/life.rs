@@ -1,4 +1,4 @@
-//! The life of a quest as a person decides it: begun, paused, resumed, abandoned, given more to spend.
+//! What the user decides about a quest as a whole: create, pause, resume, abandon, set a budget.
 
 use super::{
     GIVEN, NextAction, Quest, QuestSpec, QuestStart, QuestState, Step, StepId, StepState, human, plan, step_fork,
@@ -9,7 +9,7 @@ use crate::usage::Money;
 use crate::{AgentId, Event, QuestId, Refusal, World};
 use std::collections::BTreeMap;
 
-/// Begins a quest, with what of it is known or done already.
+/// Creates a quest. `start` contains the parts that are known or done already.
 pub(crate) fn create(
     world: &World,
     quest: QuestId,
@@ -46,7 +46,7 @@ pub(crate) fn create(
     );
     // Phases whose result was given with the quest are skipped.
     let is_clear = requirements.is_some() || !steps.is_empty();
-    // A step that is named twice was done once.
+    // A step that is listed twice was done once.
     let done: BTreeMap<&StepId, &String> = complete.iter().map(|(step, summary)| (step, summary)).collect();
     if is_clear && !quest_spec.table.paths.requirements.is_empty() {
         let summary = done.get(&StepId::requirements()).map_or_else(|| GIVEN.to_owned(), |summary| (*summary).clone());
@@ -59,7 +59,7 @@ pub(crate) fn create(
     }
     let said = |step: &StepId| done.get(step).map(|summary| completed(step.clone(), (*summary).clone()));
     events.extend(steps.iter().filter_map(|plan| said(&plan.id)));
-    // A review is worth as much as what it has seen.
+    // A review counts only if all steps were complete when it was done.
     let all_done = !steps.is_empty() && steps.iter().all(|plan| done.contains_key(&plan.id));
     if all_done && !quest_spec.table.paths.review.is_empty() {
         events.extend(said(&StepId::review()));
@@ -76,7 +76,7 @@ pub(crate) fn going(world: &World, id: QuestId) -> Result<&Quest, Refusal> {
     }
 }
 
-/// Begins nothing more, and stops those at work. They go on when the quest does; nothing is marked as failed.
+/// Pauses a quest: nothing new is started, and agents at work are stopped. They continue when the quest is resumed; nothing fails.
 pub(crate) fn pause(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
     let quest = going(world, id)?;
     if quest.state == QuestState::Paused {
@@ -89,7 +89,7 @@ pub(crate) fn pause(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
 pub(crate) fn resume(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
     let quest = going(world, id)?;
     match quest.state {
-        // Agents that are parked for money ask again.
+        // Agents that are parked because of a budget ask again.
         QuestState::Paused => {
             let asking = human::queue_unasked(world, id, quest);
             Ok([Event::Quest { quest: id, what: QuestEvent::Resumed }].into_iter().chain(asking).collect())
@@ -98,7 +98,7 @@ pub(crate) fn resume(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> 
     }
 }
 
-/// Ends a quest for good, as it is.
+/// Ends a quest permanently, in its current state.
 pub(crate) fn abandon(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal> {
     let quest = going(world, id)?;
     let forks = step_fork::stopped(world, quest, &StopWhy::Abandoned);
@@ -106,7 +106,7 @@ pub(crate) fn abandon(world: &World, id: QuestId) -> Result<Vec<Event>, Refusal>
     Ok([Event::Quest { quest: id, what: QuestEvent::Abandoned }].into_iter().chain(stopped).collect())
 }
 
-/// Sets the ceiling of a quest. What waited for it goes on when there is a slot.
+/// Sets the budget of a quest. Agents that waited for the budget continue when there is a slot.
 pub(crate) fn set_budget(world: &World, id: QuestId, limit: Option<Money>) -> Result<Vec<Event>, Refusal> {
     let quest = going(world, id)?;
     let affordable = limit.is_none_or(|limit| quest.spent.cost < limit);
@@ -115,7 +115,7 @@ pub(crate) fn set_budget(world: &World, id: QuestId, limit: Option<Money>) -> Re
     Ok([set].into_iter().chain(resumed).collect())
 }
 
-/// The events by which the agents of a quest are stopped that are at work or wait for a better moment.
+/// The events that stop the agents of a quest that are at work or parked. A pause leaves parked agents parked.
 fn stopped<'a>(world: &'a World, quest: &'a Quest, why: &'a StopWhy) -> impl Iterator<Item = Event> + 'a {
     quest.steps.values().filter_map(move |step| hand(world, step)).flat_map(move |agent| {
         let parked = world.run(agent).is_some_and(Run::is_parked);
@@ -125,7 +125,7 @@ fn stopped<'a>(world: &'a World, quest: &'a Quest, why: &'a StopWhy) -> impl Ite
     })
 }
 
-/// The agent of a step whose run is not over: it works, it is parked, or it was parked and waits for a slot.
+/// The agent of a step whose run has not ended: it works, it is parked, or it was parked and waits for a slot.
 fn hand(world: &World, step: &Step) -> Option<AgentId> {
     let StepState::Queued(NextAction::Resume { agent, .. }) = &step.state else { return step.agent() };
     Some(*agent).filter(|agent| world.run(*agent).is_some_and(Run::is_parked))

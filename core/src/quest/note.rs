@@ -1,4 +1,4 @@
-//! What happened to a step, as it is shown to people. A note says what, with its data; the words are found where it is shown.
+//! What happened to a step, for people to read. A note contains data; the interfaces choose the words.
 
 use super::{Brief, Merge, NextAction, Verdict};
 use crate::roles::SignalKind;
@@ -15,41 +15,41 @@ pub struct Note {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum NoteKind {
-    /// A fresh agent of this role is next.
+    /// A new agent of this role is next.
     RoleNext {
         role: String,
     },
-    /// A fresh agent goes on where the last of its role left off.
+    /// A new agent is to continue the work of the previous agent in this role.
     Continues {
         role: String,
     },
-    /// A fresh agent of this role is to mend what the ward found.
+    /// A new agent of this role is to repair what the ward found.
     Mends {
         role: String,
         findings: u32,
     },
-    /// A fresh agent of this role is to resolve conflicts.
+    /// A new agent of this role is to resolve conflicts.
     Reconciles {
         role: String,
         files: u32,
     },
-    /// A role has asked for another one.
+    /// The role `from` has called this role.
     Called {
         role: String,
         from: String,
     },
-    /// An agent is to go on with its conversation.
+    /// An agent is to continue its conversation.
     Resumes {
         role: String,
     },
     WardNext,
     MergeNext,
-    /// A fresh agent begins.
+    /// A new agent has begun.
     Begun {
         role: String,
         agent: AgentId,
     },
-    /// An agent goes on.
+    /// An agent has continued.
     Resumed {
         role: String,
         agent: AgentId,
@@ -70,7 +70,7 @@ pub enum NoteKind {
     WardRed {
         findings: u32,
     },
-    /// The ward was not run.
+    /// The ward was not run, because the step conflicts with other steps.
     WardConflict {
         files: u32,
     },

@@ -1,4 +1,4 @@
-//! What a quest is to achieve and by which steps: handed in by agents, checked before it counts.
+//! Requirements and plans of a quest: agents submit them, and they are checked before they count.
 
 use super::{Quest, SlotWork, StepState, going};
 use crate::event::QuestEvent;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest name of a step, in bytes: it becomes part of paths and branches.
+/// The longest id of a step, in bytes. It becomes part of paths and branches.
 pub const MAX_STEP_ID_BYTES: usize = 64;
 /// The most steps of a plan.
 pub const MAX_STEPS: usize = 10_000;
@@ -18,32 +18,32 @@ pub const MAX_STEPS: usize = 10_000;
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
 /// The longest name of a step, in bytes.
 const MAX_NAME_BYTES: usize = 200;
-/// How many characters of a request are the name of its only step. A character has at most four bytes.
+/// How many characters of a request become the name of its only step. A character has at most four bytes.
 const MAX_NAME_CHARS: usize = MAX_NAME_BYTES / 4;
 /// The most entries of a list: files, dependencies, observables.
 pub const MAX_ENTRIES: usize = 1_000;
 
-/// How many of what is wrong are named at once.
+/// How many problems of the same kind an error names.
 const MAX_NAMED: usize = 10;
 
-/// The name of a step: small letters, digits and dashes.
+/// The id of a step: lowercase letters, digits and dashes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String))]
 #[serde(transparent)]
 pub struct StepId(Arc<str>);
 
 impl StepId {
-    /// The step that finds out what is wanted.
+    /// The step for the requirements.
     pub fn requirements() -> Self {
         Self("requirements".into())
     }
 
-    /// The step that makes the plan.
+    /// The step for the plan.
     pub fn plan() -> Self {
         Self("plan".into())
     }
 
-    /// The step that looks at everything once more.
+    /// The step for the review.
     pub fn review() -> Self {
         Self("review".into())
     }
@@ -52,7 +52,7 @@ impl StepId {
         &self.0
     }
 
-    /// Whether it is the name of a step that every quest has.
+    /// Whether the id belongs to a step that every quest has.
     pub fn is_reserved(&self) -> bool {
         matches!(self.as_str(), "requirements" | "plan" | "review")
     }
@@ -82,7 +82,7 @@ impl fmt::Display for StepId {
     }
 }
 
-/// One step, as it is planned.
+/// The plan of one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StepPlan {
@@ -102,7 +102,7 @@ pub struct StepPlan {
 }
 
 impl StepPlan {
-    /// The only step of a quest without a planner: the whole request. It has no description, because each agent gets the request.
+    /// The only step of a quest without a planner: the whole request. The step has no description, because each agent gets the request.
     pub fn whole(request: &str) -> Self {
         let first = request.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("the request");
         Self {
@@ -117,7 +117,7 @@ impl StepPlan {
     }
 }
 
-/// All steps that are to be done.
+/// All steps of a quest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkPlan {
     pub steps: Vec<StepPlan>,
@@ -139,7 +139,7 @@ pub struct QuestContext {
     pub description: String,
 }
 
-/// A fact that can be observed when the quest is complete.
+/// A fact that can be checked when the quest is complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Observable {
@@ -150,7 +150,7 @@ pub struct Observable {
     pub description: String,
 }
 
-/// Takes in the requirements that an agent hands in.
+/// Checks and accepts the requirements that an agent submits.
 pub(crate) fn require(world: &World, agent: AgentId, given: &Requirements) -> Result<Vec<Event>, Refusal> {
     let (id, _) = by(world, agent, |table| &table.requirer)?;
     check_requirements(given)?;
@@ -158,8 +158,8 @@ pub(crate) fn require(world: &World, agent: AgentId, given: &Requirements) -> Re
     Ok(vec![Event::Quest { quest: id, what: QuestEvent::RequirementsSet { requirements: given.clone() } }])
 }
 
-/// Whether everything that the steps of the plan are to make true is still wanted. What is complete has been looked at for it, and what is
-/// open would be worked on for nothing.
+/// Refuses requirements without an observable that a step of the plan lists. A complete step was checked for its observables, and an open
+/// step would be worked on for nothing.
 fn check_promises(quest: &Quest, given: &Requirements) -> Result<(), Refusal> {
     let wanted: BTreeSet<&str> = given.observables.iter().map(|it| it.id.as_str()).collect();
     let promises = quest.plans.values().flat_map(|plan| plan.observables.iter().map(move |it| (&plan.id, it)));
@@ -171,17 +171,17 @@ fn check_promises(quest: &Quest, given: &Requirements) -> Result<(), Refusal> {
     match lost.is_empty() {
         true => Ok(()),
         false => {
-            let why = format!("the plan has steps for observables that would be gone: {}; keep them", lost.join(", "));
+            let why = format!("the plan lists observables that these requirements lack: {}; keep them", lost.join(", "));
             Err(Refusal::BadRequirements { why })
         }
     }
 }
 
-/// Whether each requirement can be observed.
+/// Whether the requirements can be checked and are within the limits.
 pub(crate) fn check_requirements(given: &Requirements) -> Result<(), Refusal> {
     let bad = |why: String| Refusal::BadRequirements { why };
     if given.observables.is_empty() {
-        return Err(bad("there is no observable, so nobody could see that the quest is complete".into()));
+        return Err(bad("there is no observable, so it cannot be checked that the quest is complete".into()));
     }
     if given.observables.len().max(given.contexts.len()) > MAX_ENTRIES {
         return Err(bad(format!("at most {MAX_ENTRIES} contexts and observables are possible")));
@@ -208,19 +208,19 @@ pub(crate) fn check_requirements(given: &Requirements) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes in the plan that an agent hands in. What is complete or under way stays as it is, listed or not; a step that no agent has begun is
-/// replaced by what is listed.
+/// Checks and accepts the plan that an agent submits. Steps that are complete or under way stay as they are, whether the plan lists them or
+/// not. Steps that no agent has begun are replaced.
 pub(crate) fn hand_in(world: &World, agent: AgentId, steps: &[StepPlan]) -> Result<Vec<Event>, Refusal> {
     let (id, own) = by(world, agent, |table| &table.planner)?;
     let quest = going(world, id)?;
-    // The first plan is asked about when its phase is done.
+    // The user is asked about the first plan when its phase is complete.
     let needs_consent = own != StepId::plan() && world.quest_spec(id).is_some_and(|spec| spec.approve_plan);
     if steps.is_empty() {
         return Err(Refusal::BadPlan { why: "there is no step in it".into() });
     }
     check(steps, quest.requirements.as_ref())?;
     let stays = |plan: &&StepPlan| stays(quest, &plan.id, &own);
-    // What stays is part of the graph, as it was planned.
+    // The steps that stay are part of the graph, with their old plans.
     let kept: Vec<&StepPlan> = quest.plans.values().filter(stays).collect();
     let given = steps.iter().filter(|plan| !stays(plan));
     let all: Vec<&StepPlan> = kept.into_iter().chain(given).collect();
@@ -231,12 +231,12 @@ pub(crate) fn hand_in(world: &World, agent: AgentId, steps: &[StepPlan]) -> Resu
     }])
 }
 
-/// Whether a step stays as it is when a new plan comes from an agent that works on `own`.
+/// Whether a step stays as it is when an agent that works on the step `own` submits a new plan.
 pub(crate) fn stays(quest: &Quest, id: &StepId, own: &StepId) -> bool {
     id != own && quest.step(id).is_some_and(|step| !step.is_untouched())
 }
 
-/// Whether the parts of a plan are sound by themselves.
+/// Checks each step of a plan by itself.
 pub(crate) fn check(steps: &[StepPlan], requirements: Option<&Requirements>) -> Result<(), Refusal> {
     let bad = |why: String| Refusal::BadPlan { why };
     if steps.len() > MAX_STEPS {
@@ -271,7 +271,7 @@ pub(crate) fn check_graph(steps: &[&StepPlan]) -> Result<(), Refusal> {
     dag::check(nodes).map_err(|tangle| Refusal::BadPlan { why: tangle.to_string() })
 }
 
-/// The quest and the step of an agent that is at work in a certain role.
+/// The quest and the step of an agent, if the agent is at work on it in the given role.
 fn by(world: &World, agent: AgentId, role: impl Fn(&roles::Table) -> &String) -> Result<(QuestId, StepId), Refusal> {
     let assignment = world.assignment(agent).ok_or(Refusal::NoAssignment(agent))?;
     let quest = going(world, assignment.quest)?;
@@ -290,7 +290,7 @@ fn by(world: &World, agent: AgentId, role: impl Fn(&roles::Table) -> &String) ->
     }
 }
 
-/// The phase of a step, by its name.
+/// The phase of a step, from its id.
 pub(crate) fn phase(id: &StepId) -> Phase {
     match id.as_str() {
         "requirements" => Phase::Requirements,

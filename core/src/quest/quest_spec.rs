@@ -1,4 +1,4 @@
-//! What is decided when a quest begins, and stays so.
+//! What is fixed when a quest is created.
 
 use super::{Requirements, StepId, StepPlan};
 use crate::Refusal;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 /// The longest request, in bytes.
 pub const MAX_REQUEST_BYTES: usize = 256 << 10;
-/// How many agents of a quest may be at work at once.
+/// How many slots a quest can have.
 pub const MAX_SLOTS: u32 = 64;
-/// The shortest time for a ward.
+/// The shortest time limit of a ward.
 pub const MIN_WARD_MS: u64 = 1_000;
-/// The longest: a day.
+/// The longest time limit of a ward: a day.
 pub const MAX_WARD_MS: u64 = 24 * 3_600 * 1_000;
 /// The longest command of a ward, in bytes.
 pub const MAX_WARD_BYTES: usize = 4_096;
 
-/// What is decided when a quest begins, and stays so.
+/// What is fixed when a quest is created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct QuestSpec {
@@ -26,7 +26,7 @@ pub struct QuestSpec {
     pub request: String,
     /// The number of slots: how many agents, wards and merges may work at the same time.
     pub slots: u32,
-    /// How its agents are run.
+    /// How the agents of the quest are run.
     pub spec: RunSpec,
     #[serde(default)]
     pub ward: Option<WardSpec>,
@@ -37,19 +37,19 @@ pub struct QuestSpec {
     pub table: Table,
 }
 
-/// What is known of a quest when it begins, and what of it is done.
+/// What is known or done when a quest is created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuestStart {
-    /// Begin nothing until it is resumed.
+    /// Pause the quest at once.
     pub hold: bool,
     pub requirements: Option<Requirements>,
-    /// The plan, if it is made already.
+    /// The plan, if there is one already.
     pub steps: Vec<StepPlan>,
-    /// Steps that were done elsewhere, and what was said about them.
+    /// Steps that were done elsewhere, each with its summary.
     pub complete: Vec<(StepId, String)>,
 }
 
-/// The command that checks whether the work is good.
+/// The command that checks a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WardSpec {
@@ -60,7 +60,7 @@ pub struct WardSpec {
     pub guessed_from: Option<String>,
 }
 
-/// Where the work is done.
+/// Where agents work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -69,15 +69,15 @@ pub enum Isolation {
     None,
     /// Each step in a git worktree of its own.
     Worktree {
-        /// The folder that holds those of this quest.
+        /// The folder that holds the worktrees of this quest.
         base: String,
-        /// The part of a worktree that is the project, when it is not all of it.
+        /// The project's path within a worktree, if the project is not the root of its git repository.
         within: Option<String>,
     },
 }
 
 impl Isolation {
-    /// The last part of the folder with the worktrees.
+    /// The name of the folder that holds the worktrees.
     pub fn slug(&self) -> Option<&str> {
         match self {
             Self::None => None,
@@ -87,12 +87,13 @@ impl Isolation {
 }
 
 impl QuestSpec {
-    /// The name of its branch and of the folder with its worktrees, if it has them. A quest of an earlier version has its id as the name.
+    /// The name of the quest's branch and of the folder with its worktrees. None without worktrees. For a quest of an earlier version, this
+    /// is the quest's id.
     pub fn slug(&self) -> Option<&str> {
         self.isolation.slug()
     }
 
-    /// The folder that a step is worked on in; the project's root without.
+    /// The folder in which a step is worked on. None: the project's root.
     pub fn folder(&self, step: &StepId, phase: Phase) -> Option<String> {
         match &self.isolation {
             Isolation::None => self.spec.folder.clone(),
@@ -106,15 +107,15 @@ impl QuestSpec {
         }
     }
 
-    /// What the agents of a role may do without asking: what the table says of the role, else what the quest says, else the policy of
-    /// the place.
+    /// What the agents of a role may do without asking: from the table, otherwise from the quest, otherwise by whether the quest has
+    /// worktrees.
     pub fn permissions(&self, role: &str) -> PermissionPolicy {
         let of_role = self.table.role(role).and_then(|role| role.permissions);
         let in_worktree = matches!(self.isolation, Isolation::Worktree { .. });
         of_role.or(self.spec.permissions).unwrap_or(PermissionPolicy::by_place(in_worktree))
     }
 
-    /// The harness of the agents of a role: the one that the table names for the role, else the quest's.
+    /// The harness of the agents of a role: from the table, otherwise the quest's.
     pub fn harness(&self, role: &str) -> &str {
         self.table.role(role).and_then(|role| role.harness.as_deref()).unwrap_or(&self.spec.harness)
     }

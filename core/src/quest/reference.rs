@@ -1,4 +1,4 @@
-//! Which quest a user means: an id, a slug, or the beginning of one of them.
+//! Finds the quest that a user means by an id, a slug, or the beginning of one of them.
 
 use super::QuestSpec;
 use crate::{QuestId, Refusal, World, slug};
@@ -6,12 +6,12 @@ use std::fmt;
 
 /// The longest reference that a refusal repeats, in characters.
 const MAX_REFERENCE_CHARS: usize = 64;
-/// How many of the quests that a reference may mean are listed.
+/// How many quests an ambiguous reference lists.
 const MAX_LISTED: usize = 10;
-/// How much of a request is shown to tell quests apart, in characters.
+/// How many characters of a request are shown to distinguish quests.
 const MAX_REQUEST_CHARS: usize = 60;
 
-/// A quest that a reference may mean, with what tells it from the others.
+/// A quest that a reference may mean, with data that distinguishes it from the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestCandidate {
     pub id: QuestId,
@@ -26,7 +26,7 @@ pub struct QuestCandidate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestCandidates(pub Vec<QuestCandidate>);
 
-/// The readable name of a quest: that of its branch, or one that is made in the same way.
+/// The readable name of a quest: the name of its branch, or a name that is formed in the same way.
 pub fn slug_of(id: QuestId, quest_spec: &QuestSpec) -> String {
     quest_spec.slug().map_or_else(|| slug::of(&quest_spec.request, id.as_bytes()), str::to_owned)
 }

@@ -1,6 +1,6 @@
-//! Signals: the reports of agents about their steps. A signal is checked against the agent's assignment, the rules of its role and the state
-//! of the step, and is recorded. It does not end the process: the process ends after its turn, or is stopped when a deadline has passed. What
-//! the signal leads to is decided when the run is over ([`follow`](super::follow)).
+//! Signals: the four reports of an agent about its step. A signal is checked against the agent's role, its step and its work. A signal does
+//! not end the process: the process ends at the end of its turn, or is stopped when a deadline has passed. What the signal leads to is
+//! decided when the run has ended ([`follow`](super::follow)).
 
 use super::{Assignment, SlotWork, StepId, StepState, going};
 use crate::event::StepEvent;
@@ -9,13 +9,14 @@ use crate::run::AttemptId;
 use crate::{AgentId, Event, Refusal, World};
 use serde::{Deserialize, Serialize};
 
-/// The tool by which an agent signals.
+/// The tool with which an agent signals.
 pub const SIGNAL_TOOL: &str = "signal-back";
 /// The longest text of a signal, in bytes.
 pub const MAX_SIGNAL_BYTES: usize = 64 << 10;
-/// The most answers that an agent may offer to its question: they become buttons and numbers, which a person reads at a glance.
+/// The most answers that an agent may offer to its question. They become numbered buttons, which a person should be able to read at a
+/// glance.
 pub const MAX_CHOICES: usize = 6;
-/// The longest of these answers, in characters: a button has one line.
+/// The longest of these answers, in characters. A button has one line.
 pub const MAX_CHOICE_CHARS: usize = 80;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,9 +25,9 @@ pub const MAX_CHOICE_CHARS: usize = 80;
 pub enum Signal {
     /// The work is done.
     Complete { summary: String },
-    /// It ran out of room and left off.
+    /// The agent's context ran out, and it stopped early.
     PartiallyComplete { progress: String, continuation_point: String },
-    /// Only a person can say how to go on.
+    /// Only the user can decide how to continue.
     NeedsUserInput {
         question: String,
         context: String,
@@ -34,7 +35,7 @@ pub enum Signal {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         choices: Vec<String>,
     },
-    /// Another role has to act first.
+    /// Another role must act first.
     NeedsRoleFollowup { target_role: String, reason: String, context: String, resume: bool },
 }
 
@@ -48,7 +49,7 @@ impl Signal {
         }
     }
 
-    /// The same, with texts of at most so many characters.
+    /// This signal, with texts of at most `most` characters.
     pub(super) fn cut(&self, most: usize) -> Self {
         let cut = |text: &String| text.chars().take(most).collect::<String>();
         match self {
@@ -78,7 +79,7 @@ impl Signal {
     }
 }
 
-/// A signal as an agent writes it: one flat object, because clients refuse unions.
+/// A signal as an agent writes it: one flat object, because clients of MCP refuse unions.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Flat {
@@ -97,7 +98,7 @@ struct Flat {
 }
 
 impl Signal {
-    /// Reads a signal and the step that it is about, or says what is missing.
+    /// Reads a signal and the id of its step, or says what is missing.
     pub fn read(json: &serde_json::Value) -> Result<(StepId, Self), Refusal> {
         let bad = |why: String| Refusal::BadSignal { why };
         let flat: Flat = serde_json::from_value(json.clone()).map_err(|error| bad(error.to_string()))?;
@@ -128,7 +129,7 @@ impl Signal {
     }
 }
 
-/// Checks and records a signal. The same signal again changes nothing; a second, different signal is refused.
+/// An agent signals. The same signal again changes nothing; a different second signal is refused.
 pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal) -> Result<Vec<Event>, Refusal> {
     let assignment = world.assignment(agent).ok_or(Refusal::NoAssignment(agent))?;
     let Assignment { quest: id, role, .. } = assignment;
@@ -171,7 +172,7 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
     if bytes > MAX_SIGNAL_BYTES {
         return Err(Refusal::SignalTooLong { bytes });
     }
-    // A role that has to hand something in is not done before it has.
+    // A role that must submit requirements or a plan cannot complete its step without them.
     let done = signal.kind() == SignalKind::Complete;
     if done && *step == StepId::requirements() && *role == quest_spec.table.requirer && quest.requirements.is_none() {
         return Err(Refusal::NothingHandedIn { tool: "set-requirements" });
@@ -187,7 +188,7 @@ pub(crate) fn give(world: &World, agent: AgentId, step: &StepId, signal: &Signal
     }])
 }
 
-/// Choices become buttons: a few short lines, each once.
+/// Checks the choices. They become buttons, so each is one short line, and occurs once.
 fn check_choices(choices: &[String]) -> Result<(), String> {
     if choices.len() > MAX_CHOICES {
         return Err(format!("{} choices are too many: offer at most {MAX_CHOICES}", choices.len()));
@@ -210,15 +211,15 @@ fn check_choices(choices: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// A signal that is only in the agent's output, because its tools were killed before they could write the call down. It counts unless
-/// [`give`] refuses it.
+/// The signal that an agent wrote into its output, but that never arrived as a call: its tools were killed before they could write the call
+/// to the file. The signal counts if it would have been accepted.
 pub(crate) fn from_stream(world: &World, of: AttemptId, heard: Option<&str>) -> Vec<Event> {
     let json = heard.and_then(|input| serde_json::from_str(input).ok());
     let signal = json.and_then(|json| Signal::read(&json).ok());
     signal.and_then(|(step, signal)| give(world, of.agent, &step, &signal).ok()).unwrap_or_default()
 }
 
-/// Whether a call of this tool is a signal.
+/// Whether a tool name is that of the signal tool.
 pub(crate) fn of_tool(name: &str) -> bool {
     name == SIGNAL_TOOL
 }

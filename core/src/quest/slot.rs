@@ -1,5 +1,4 @@
-//! Filling slots: the next step in the queue takes a free slot for a new agent, for an agent that is set to work again, for a ward or for a
-//! merge.
+//! Fills a free slot with the next step in the queue: with a new agent, an agent that continues, a ward or a merge.
 
 use super::{Brief, CRASH_RETRIES, NextAction, StepContext, StepState, agent_id, step_fork, words};
 use crate::agent::{self, Birth, Origin};
@@ -7,7 +6,7 @@ use crate::event::{QuestEvent, RunEvent, StepEvent};
 use crate::run::{self, RunSpec, RunState};
 use crate::{AgentId, Event, QuestId, Timestamp, World};
 
-/// What is due in a quest without a command: a slot can be filled, or everything is done.
+/// The events that are due in a quest without a command: a slot is filled, or the quest is complete.
 pub(crate) fn serve(world: &World, id: QuestId, now: Timestamp) -> Vec<Event> {
     let Some((quest, quest_spec)) = world.quest(id).zip(world.quest_spec(id)) else { return Vec::new() };
     if quest.is_done() {
@@ -21,7 +20,7 @@ pub(crate) fn serve(world: &World, id: QuestId, now: Timestamp) -> Vec<Event> {
     at.map(|at| begin(&at, now)).unwrap_or_default()
 }
 
-/// The next in the queue takes a slot.
+/// The next step in the queue takes a slot.
 fn begin(at: &StepContext<'_>, now: Timestamp) -> Vec<Event> {
     let StepState::Queued(next) = &at.step.state else { return Vec::new() };
     let (quest, step, number) = (at.id, at.step_id.clone(), at.step.chores + 1);
@@ -40,7 +39,7 @@ fn begin(at: &StepContext<'_>, now: Timestamp) -> Vec<Event> {
     }
 }
 
-/// A new agent for a step.
+/// Creates a new agent for a step.
 fn new_agent(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) -> Vec<Event> {
     let Some((root, line)) = at.world.root().zip(at.quest_spec.table.role(role)) else { return Vec::new() };
     let mut ids = (at.quest.agents..).map(|number| agent_id(at.id, number));
@@ -55,18 +54,18 @@ fn new_agent(at: &StepContext<'_>, role: &str, brief: &Brief, now: Timestamp) ->
         run: Some(Box::new(spec)),
         ..Birth::of(agent)
     };
-    // Agents of a quest know what they are told, and nothing of what was said to agent 0.
+    // Agents of a quest know only what their first message says. They do not inherit the history of agent 0.
     let origin = Origin { agent: root, upto: None };
     let begun =
         Event::Step { quest: at.id, step: at.step_id.clone(), what: StepEvent::Begun { agent, role: role.to_owned() } };
     let mut events = agent::born(root, origin, &birth, now);
-    // After the birth, because the assignment names the agent; before the run, because the run depends on the assignment.
+    // After the creation of the agent, which the assignment names; before the run, which depends on the assignment.
     events.insert(1, begun);
     events
 }
 
-/// Sets an agent to work again. A parked run is resumed. An open run that the user began counts as the agent's work. Otherwise a new run is
-/// requested. None if the agent cannot be run, for example because it is dead.
+/// Continues an agent. A parked run is resumed. A run that the user started counts as the agent's work. Otherwise a new run is requested.
+/// None if the agent is dead.
 fn set_to_work_again(at: &StepContext<'_>, agent: AgentId, role: &str) -> Option<Vec<Event>> {
     let run = at.world.run(agent)?;
     match &run.state {
@@ -83,7 +82,7 @@ fn spec(at: &StepContext<'_>, role: &str) -> RunSpec {
     let usual = &at.quest_spec.spec;
     let of_role = at.quest_spec.table.role(role);
     let harness = of_role.and_then(|role| role.harness.clone()).unwrap_or_else(|| usual.harness.clone());
-    // A model of one vendor means nothing to another.
+    // The model of one harness may not exist in another.
     let usual_model = usual.model.clone().filter(|_| harness == usual.harness);
     RunSpec {
         permissions: Some(at.quest_spec.permissions(role)),

@@ -1,4 +1,4 @@
-//! The stations of a step, and what is to be done at each.
+//! The stations of a step, and what is done at each.
 
 use super::{Brief, NextAction, StepContext, StepProgress};
 use crate::Event;
@@ -15,14 +15,14 @@ impl<'a> StepContext<'a> {
         self.path().get(station as usize).is_some_and(|station| station == WARD)
     }
 
-    /// The events with which the step begins the station `progress.station`. Without a ward, the ward's stations are skipped. After the last
-    /// station the work is merged, and a plan may need the user's approval.
+    /// The events with which the step begins the station `progress.station`. Without a ward, the ward's stations are skipped. After the
+    /// last station the work is merged, or a plan is submitted for the user's approval.
     pub fn go_to_station(&self, mut progress: StepProgress) -> Vec<Event> {
         while self.quest.ward.is_none() && self.is_ward(progress.station) {
             progress.station += 1;
         }
         if progress.station as usize >= self.path().len() {
-            // The role that had to hand something in may have asked another role instead, and ended.
+            // The role that had to submit something may have called another role instead, and ended.
             progress.station = self.owed().unwrap_or(progress.station);
         }
         match self.path().get(progress.station as usize) {
@@ -32,13 +32,13 @@ impl<'a> StepContext<'a> {
             None if self.step.phase == Phase::Plan && self.quest_spec.approve_plan => self.asks_consent(progress),
             None if self.step.phase == Phase::Work && self.step.denied_since > 0 => self.asks_about_denials(
                 progress,
-                "nobody can see whether the step changed something, because it has no worktree",
+                "without a worktree it cannot be seen whether the step changed something",
             ),
             None => vec![self.completed()],
         }
     }
 
-    /// The station of the role that still has to hand in the result of this step.
+    /// The station of the role that still has to submit the result of this step.
     fn owed(&self) -> Option<u32> {
         let table = &self.quest_spec.table;
         let role = match self.step.phase {

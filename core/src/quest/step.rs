@@ -1,7 +1,7 @@
-//! One step of a quest: where it is in its life, who works on it, and what is remembered of its past.
+//! One step of a quest: its state, the agents that work on it, and what is remembered of its past.
 //!
-//! A step holds a slot while it is running and at no other time. What it does next is in its [`NextAction`]; its position in its path and the
-//! roles that wait for a follow-up are in its [`StepProgress`].
+//! A step holds a slot only while it is running. Its next action is in [`NextAction`]; its position in its path and the roles that wait for
+//! a follow-up are in [`StepProgress`].
 
 use super::{ChoreKind, Note, NoteKind, Signal};
 use crate::recent_list::RecentList;
@@ -10,86 +10,86 @@ use crate::{AgentId, EventId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How much of a step's past is kept at hand. The log has all of it.
+/// How many notes of a step are kept in the world. The log has everything.
 const KEPT_NOTES: usize = 50;
-/// How many wards and signals of a step are kept at hand.
+/// How many wards, and how many signals, of a step are kept.
 const KEPT_WARDS: usize = 20;
-/// How many findings of each of these wards.
+/// How many findings of each of these wards are kept.
 const KEPT_FINDINGS: usize = 20;
-/// How much of each text of these signals, in characters.
+/// How many characters of each text of these signals are kept.
 const KEPT_SIGNAL_CHARS: usize = 4_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     pub phase: Phase,
-    /// Its place in the plan.
+    /// The position of the step in the plan.
     pub number: u32,
     pub state: StepState,
     pub progress: StepProgress,
-    /// How many steps that it depends on are not complete.
+    /// How many of the steps that it depends on are not complete.
     pub waits_for: u32,
-    /// The new plan does not have this step. The step is removed when the agent that made the plan is done.
+    /// The new plan does not contain this step. The step is removed when the agent that made the plan has finished.
     pub dropped: bool,
-    /// The question to the human that is open about it.
+    /// The open question to the user about the step.
     pub question: Option<EventId>,
-    /// How many wards and merges were begun for it: each is known by its number.
+    /// How many wards and merges were begun for the step. Each is known by its number.
     pub chores: u32,
-    /// How often an agent was set to work on it, for the first time or again.
+    /// How often an agent was started or continued on the step.
     pub attempts: u32,
-    /// Who works or worked on it, in the order in which they worked last.
+    /// The agents of the step, in the order in which they worked last.
     pub agents: RecentList<StepAgent>,
-    /// The last wards that were run for it.
+    /// The last wards of the step.
     #[serde(default)]
     pub wards: RecentList<WardRun>,
-    /// The last signals of its agents.
+    /// The last signals of the step's agents.
     #[serde(default)]
     pub signals: RecentList<GivenSignal>,
-    /// A signal of its agent that was refused, if no other signal followed.
+    /// The last signal that was refused, if no other signal followed.
     #[serde(default)]
     pub refused: Option<RefusedSignal>,
-    /// How many tool uses were denied to the agents of this step.
+    /// How many tool uses were denied to the agents of the step.
     #[serde(default)]
     pub denied: u32,
-    /// Those since a person was last asked about it.
+    /// How many tool uses were denied since the user was last asked about this.
     #[serde(default)]
     pub denied_since: u32,
-    /// Something of it was merged.
+    /// Some work of the step was merged.
     #[serde(default)]
     pub has_work: bool,
-    /// What the last agent said that was done.
+    /// The summary of the last agent.
     pub summary: String,
-    /// Its last change.
+    /// The time of the last change of the state.
     pub since: Timestamp,
-    /// What happened to it, in short, the last of it.
+    /// The last notes about the step.
     pub notes: RecentList<Note>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepState {
-    /// Waits for other steps.
+    /// The step waits for other steps.
     Pending,
-    /// Waits for a slot.
+    /// The step waits for a slot.
     Queued(NextAction),
-    /// Holds a slot.
+    /// The step holds a slot.
     Running(SlotWork),
-    /// Waits for an answer, and then does this.
+    /// The step waits for the user's answer, and then does this.
     Asking(NextAction),
-    /// Its agent waits for a better moment.
+    /// The run of the step's agent is parked.
     Parked { agent: AgentId, role: String, until: Option<Timestamp> },
-    /// Depends on one that failed.
+    /// The step depends on a step that failed.
     Blocked,
-    /// Can be tried again, with this.
+    /// The step failed. `then` is what a retry starts with.
     Failed { why: String, then: NextAction },
     Complete {
         summary: String,
         at: Timestamp,
-        /// The version of the project's spec that was current then, as the status document named it.
+        /// The version of the project's spec in the status document when the step was completed.
         #[serde(default)]
         spec_version: Option<Arc<str>>,
     },
 }
 
-/// The word for a step's state, the same everywhere.
+/// The name of a step's state, the same in all interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = StepStatus))]
 #[serde(rename_all = "snake_case")]
@@ -121,31 +121,31 @@ impl StepStatus {
     }
 }
 
-/// What is done in a slot.
+/// The work that a step does in its slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SlotWork {
     Agent {
         agent: AgentId,
         role: String,
         signal: Option<Signal>,
-        /// Its quest was paused: it shall go on later.
+        /// The quest was paused. The agent continues later.
         recalled: bool,
     },
     Ward(u32),
     Merge(u32),
 }
 
-/// What is to be done with a step when there is a slot for it.
+/// What a step does when it gets a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NextAction {
-    /// A fresh agent.
+    /// A new agent works on the step.
     Begin {
         role: String,
         brief: Brief,
     },
-    /// An agent goes on with its conversation; what it is told is in its history.
+    /// An agent continues its conversation. Its history contains the message for it.
     Resume {
         agent: AgentId,
         role: String,
@@ -154,42 +154,42 @@ pub enum NextAction {
     Merge,
 }
 
-/// Why an agent is set to work, beside what its step is.
+/// Why an agent starts to work, in addition to the plan of its step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Brief {
-    /// It is its turn.
+    /// The station of the role has come.
     Begin,
-    /// The last of its role had to leave off.
+    /// The previous agent in the role had to stop early.
     Continue { progress: String, continuation_point: String },
     /// The ward was red.
     Mend { findings: Vec<String>, artifact: String },
-    /// What the step did cannot be merged.
+    /// The step conflicts with what other steps did.
     Reconcile { files: Vec<String> },
-    /// Another role asks.
+    /// Another role has called this one.
     FollowUp { from: String, reason: String, context: String },
 }
 
-/// Where a step is in its path, and what it took to get there.
+/// Where a step is in its path, and how it got there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StepProgress {
-    /// The station.
+    /// The index of the station in the path.
     pub station: u32,
-    /// The agents that asked another role to act first, in order.
+    /// The agents that called another role, the first one first.
     #[serde(default)]
     pub callers: Vec<Caller>,
-    /// Mendings since the ward was green.
+    /// How many repairs there were since the ward was green.
     #[serde(default)]
     pub mendings: u32,
-    /// Conflicts that were mended.
+    /// How many conflicts of merges were repaired.
     #[serde(default)]
     pub conflicts: u32,
-    /// Follow-ups since a person had a say.
+    /// How many follow-ups there were since the user last decided something.
     #[serde(default)]
     pub follow_ups: u32,
-    /// Fresh agents in a row for one piece of work.
+    /// How many new agents in a row continued the same work.
     #[serde(default)]
     pub continuations: u32,
 }
@@ -215,13 +215,13 @@ pub struct StepAgent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WardRun {
-    /// The number among the wards and merges of the step. The output is found by this number.
+    /// The number among the wards and merges of the step. It is part of the path of the output.
     pub number: u32,
-    /// Older exports call it `began`.
+    /// When the ward started. Older exports call this field `began`.
     #[serde(alias = "began")]
     pub started: Timestamp,
     pub ended: Option<Timestamp>,
-    /// Nothing while it runs. Of many findings the first are kept.
+    /// None while the ward runs. If there are many findings, only the first are kept.
     pub verdict: Option<Verdict>,
 }
 
@@ -232,7 +232,7 @@ pub struct GivenSignal {
     pub at: Timestamp,
     pub agent: AgentId,
     pub role: String,
-    /// Long texts are cut.
+    /// Long texts are shortened.
     pub signal: Signal,
 }
 
@@ -247,7 +247,7 @@ pub struct RefusedSignal {
     pub why: String,
 }
 
-/// What a ward found.
+/// The result of a ward.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -256,18 +256,18 @@ pub enum Verdict {
     Red {
         findings: Vec<String>,
     },
-    /// It was not run, because the step conflicts with what other steps did meanwhile.
+    /// The ward was not run, because the step conflicts with what other steps did in the meantime.
     Conflict {
         files: Vec<String>,
     },
-    /// It could not be run, so it says nothing.
+    /// The ward could not be run.
     Broken {
         why: String,
     },
 }
 
 impl Step {
-    /// How often the work was begun: once, and again for each red ward and each conflict.
+    /// How many tries there were: the first one, one more for each red ward since the last green one, and one more for each conflict.
     pub fn tries(&self) -> u32 {
         1 + self.progress.mendings + self.progress.conflicts
     }
@@ -276,7 +276,7 @@ impl Step {
         let called = !self.progress.callers.is_empty();
         match self.state {
             StepState::Pending => StepStatus::Pending,
-            // A new plan has put something before it.
+            // A new plan has put another step before this one.
             StepState::Queued(_) if self.waits_for > 0 => StepStatus::Pending,
             StepState::Queued(_) | StepState::Running(_) if called => StepStatus::WaitingForRole,
             StepState::Queued(_) => StepStatus::Queued,
@@ -289,7 +289,7 @@ impl Step {
         }
     }
 
-    /// The agent that works on it now.
+    /// The agent that works on the step now, or is parked.
     pub fn agent(&self) -> Option<AgentId> {
         match self.state {
             StepState::Running(SlotWork::Agent { agent, .. }) | StepState::Parked { agent, .. } => Some(agent),
@@ -303,7 +303,7 @@ impl Step {
         }
     }
 
-    /// The ward or the merge that it is at, by its number.
+    /// The ward or the merge that is running, with its number.
     pub(crate) fn chore(&self) -> Option<(u32, ChoreKind)> {
         match self.state {
             StepState::Running(SlotWork::Ward(number)) => Some((number, ChoreKind::Ward)),
@@ -319,7 +319,7 @@ impl Step {
         }
     }
 
-    /// Whether no agent has begun it yet, so that a new plan may change it or drop it.
+    /// Whether no agent has worked on the step yet, so that a new plan may change or drop it.
     pub(crate) fn is_untouched(&self) -> bool {
         let fresh = matches!(self.state, StepState::Pending | StepState::Blocked | StepState::Queued(_));
         fresh && self.attempts == 0

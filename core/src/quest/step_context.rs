@@ -1,4 +1,4 @@
-//! A step and everything that belongs to it, looked up once, and the events by which it moves on.
+//! A step with its quest and everything that belongs to it, found once; and the events with which the step moves on.
 
 use super::{Isolation, NextAction, Quest, QuestSpec, Step, StepId, StepProgress};
 use crate::ask::{About, StepTrouble};
@@ -16,13 +16,14 @@ pub(super) struct StepContext<'a> {
 }
 
 impl<'a> StepContext<'a> {
+    /// The context of a step. None if the quest or the step does not exist.
     pub fn find(world: &'a World, id: QuestId, step_id: &'a StepId) -> Option<Self> {
         let (quest, quest_spec) = world.quest(id).zip(world.quest_spec(id))?;
         let step = quest.step(step_id)?;
         Some(Self { world, id, quest, quest_spec, step_id, step })
     }
 
-    /// The same, in a quest that is not over.
+    /// The context of a step of a quest that has not ended. Otherwise a refusal.
     pub fn going(world: &'a World, id: QuestId, step_id: &'a StepId) -> Result<Self, Refusal> {
         super::going(world, id)?;
         Self::find(world, id, step_id).ok_or_else(|| Refusal::UnknownStep { quest: id, step: step_id.clone() })
@@ -32,12 +33,12 @@ impl<'a> StepContext<'a> {
         self.step.progress.clone()
     }
 
-    /// Whether the step has a branch of its own, so that its work has to be merged.
+    /// Whether the step has a branch of its own, which must be merged.
     pub fn is_merged(&self) -> bool {
         self.step.phase == Phase::Work && self.quest_spec.isolation != Isolation::None
     }
 
-    /// The agent that worked on the step last, and its role.
+    /// The last agent of the step, and its role.
     pub fn last_agent(&self) -> Option<(AgentId, String)> {
         self.step.agents.last().map(|it| (it.agent, it.role.clone()))
     }
@@ -62,7 +63,7 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// The step waits for the user. The question is asked on behalf of an agent.
+    /// The step waits for the user's answer to a question in the name of an agent.
     pub fn asks(
         &self,
         progress: StepProgress,
@@ -77,17 +78,17 @@ impl<'a> StepContext<'a> {
         vec![waits, Event::Question { agent, what: QuestionEvent::Asked { about, text } }]
     }
 
-    /// The agents of this step were denied tools, so perhaps they have not done the work, although the last one signalled `complete`.
+    /// Asks the user about a step whose agents were denied tools and may have done nothing, even if they report success.
     pub fn asks_about_denials(&self, progress: StepProgress, evidence: &str) -> Vec<Event> {
         let Some((agent, role)) = self.last_agent() else { return vec![self.completed()] };
         let text = format!(
             "The agents of step `{}` were denied {} uses of tools, and {evidence}. Its last agent says: {} Allow more (`hatchery \
-             permissions`) and answer `retry`, or answer something to say to it.",
+             permissions`) and answer `retry`, or answer with a message to the agent.",
             self.step_id,
             self.step.denied_since,
             super::words::sentence(&self.step.summary),
         );
-        // If it is resumed, its work has to pass the ward again.
+        // If the agent does something now, the ward must check it.
         let station = self.path().iter().rposition(|station| station != WARD).unwrap_or_default();
         let station = u32::try_from(station).unwrap_or(u32::MAX);
         let progress = StepProgress { station, mendings: 0, ..progress };
@@ -100,13 +101,13 @@ impl<'a> StepContext<'a> {
         let (is_first, open) = (self.step.phase == Phase::Plan, self.quest.open);
         let plan = match is_first {
             true => format!("The plan has {} steps", self.quest.plans.len()),
-            false => format!("The plan was split anew for step `{}`, and {open} steps are left", self.step_id),
+            false => format!("The plan was changed for step `{}`, and {open} steps are left", self.step_id),
         };
         let text = format!(
             "{plan}: `hatchery quest show {}` shows them. Answer `yes` to carry it out, or say what to change.",
             self.id
         );
-        // What follows the last role has to see the changed plan, too.
+        // If the agent changes the plan again, the stations after the last role must see the change.
         let station = self.path().iter().rposition(|station| station != WARD).unwrap_or_default();
         let station = if is_first { u32::try_from(station).unwrap_or(u32::MAX) } else { progress.station };
         let progress = StepProgress { station, ..progress };

@@ -1,5 +1,6 @@
-//! Agents that the agent of a step has forked. Such a fork belongs to the step: it takes a slot of the quest or waits for one, its money is
-//! that of the quest, it owes no signal, and it ends with the run of the step's agent, before anything else happens in the step's folder.
+//! Step forks: agents that the agent of a step has forked. A step fork belongs to the step: it takes a slot of the quest or waits for one,
+//! its cost counts for the quest, and it owes no signal. It ends with the run of the step's agent, before anything else happens in the
+//! step's folder.
 
 use super::{Quest, QuestState, StepContext, StepId};
 use crate::agent::{Agent, Birth, Lifecycle};
@@ -8,19 +9,19 @@ use crate::run::{self, Run, RunSpec, RunState, StopWhy};
 use crate::{AgentId, Event, EventId, QuestId, Refusal, World};
 use serde::{Deserialize, Serialize};
 
-/// How many forks of a quest may work or wait at once. Each waits for a slot, of which there are few.
+/// How many step forks of a quest may work or wait at the same time. Each waits for a slot, and a quest has few slots.
 pub const MAX_STEP_FORKS: usize = 100;
 
-/// A fork that works for a step or waits for a slot. One whose run is over is not kept.
+/// A fork that works for a step or waits for a slot. A fork whose run has ended is not kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepFork {
     pub step: StepId,
-    /// The agent of the step. The fork ends with its run.
+    /// The agent of the step. The fork ends with this agent's run.
     #[serde(rename = "root")]
     pub step_agent: AgentId,
     /// The agent that was forked: the agent of the step, or another fork.
     pub parent: AgentId,
-    /// Its place among all forks of the quest.
+    /// The number of the fork among all forks of the quest.
     pub number: u32,
     pub state: StepForkState,
 }
@@ -31,12 +32,12 @@ pub enum StepForkState {
     Queued(EventId),
     /// Holds a slot.
     Running,
-    /// Waits for a better moment.
+    /// The run of the fork is parked.
     Parked,
 }
 
-/// Whether an agent may have a fork for its step now, and the event by which the fork belongs to the step. None when the step is over for
-/// this agent, so that a fork would have nothing to do.
+/// The event by which a new fork belongs to the step of its parent, if the parent may have a fork for its step now. None if the parent has
+/// no step to work on, so that the fork would have nothing to do.
 pub(crate) fn join(world: &World, parent: AgentId, child: AgentId) -> Result<Option<Event>, Refusal> {
     let Some(assignment) = world.assignment(parent) else { return Ok(None) };
     let Some(at) = StepContext::find(world, assignment.quest, &assignment.step) else { return Ok(None) };
@@ -53,7 +54,7 @@ pub(crate) fn join(world: &World, parent: AgentId, child: AgentId) -> Result<Opt
     Ok(Some(Event::Step { quest: at.id, step: at.step_id.clone(), what }))
 }
 
-/// The birth of a fork that works for the step of its parent. Its run begins when there is a slot.
+/// The events that create a fork for the step of its parent. Its run begins when there is a slot.
 pub(crate) fn born(
     world: &World,
     parent: AgentId,
@@ -63,14 +64,14 @@ pub(crate) fn born(
     let joined = join(world, parent, birth.agent)?;
     let mut events = events(&Birth { run: None, ..birth.clone() });
     match joined {
-        // After the birth, because it names the agent.
+        // After the creation of the agent, because this event names the agent.
         Some(joined) => events.insert(1, joined),
         None => events.push(Event::Agent { agent: birth.agent, what: AgentEvent::Slept }),
     }
     Ok(events)
 }
 
-/// The next fork gets a slot, or none does.
+/// The events with which the next fork takes a slot. None if there is no slot or no fork waits.
 pub(super) fn begin(world: &World, id: QuestId) -> Option<Vec<Event>> {
     let agent = world.fork_to_begin(id)?;
     let fork = world.step_fork(agent)?;
@@ -85,20 +86,20 @@ pub(super) fn begin(world: &World, id: QuestId) -> Option<Vec<Event>> {
     }
 }
 
-/// The event by which a parked fork waits for a slot, instead of going on at once.
+/// The event that queues a parked fork for a slot, instead of continuing it at once.
 pub(crate) fn queue(world: &World, agent: AgentId) -> Option<Event> {
     let quest = world.assignment(agent)?.quest;
     let fork = world.step_fork(agent).filter(|fork| fork.state == StepForkState::Parked)?;
     Some(Event::Step { quest, step: fork.step.clone(), what: StepEvent::ForkQueued { agent } })
 }
 
-/// The same for those of a quest that wait for money.
+/// The events that queue those parked forks of a quest for whose runs `is_meant` is true.
 pub(super) fn queue_those(world: &World, quest: &Quest, is_meant: impl Fn(&Run) -> bool) -> Vec<Event> {
     let meant = |agent: &&AgentId| world.run(**agent).is_some_and(&is_meant);
     quest.forks.keys().filter(meant).filter_map(|agent| queue(world, *agent)).collect()
 }
 
-/// The forks that never got a slot sleep when the agent of their step is gone.
+/// Forks that never got a slot sleep when the run of their step's agent has ended.
 pub(super) fn rest(world: &World, id: QuestId, step_agent: AgentId) -> Vec<Event> {
     let of_step_agent = |(_, fork): &(&AgentId, &StepFork)| fork.step_agent == step_agent;
     let awake =
@@ -108,7 +109,7 @@ pub(super) fn rest(world: &World, id: QuestId, step_agent: AgentId) -> Vec<Event
     forks.map(|(agent, _)| *agent).filter(awake).map(slept).collect()
 }
 
-/// The events by which the forks of a quest are stopped.
+/// The events that stop the forks of a quest.
 pub(super) fn stopped(world: &World, quest: &Quest, why: &StopWhy) -> Vec<Event> {
     let keeps = |run: &Run| run.is_parked() && matches!(why, StopWhy::Paused);
     let open = |agent: &&AgentId| world.run(**agent).is_some_and(|run| run.is_open() && !keeps(run));
@@ -116,19 +117,19 @@ pub(super) fn stopped(world: &World, quest: &Quest, why: &StopWhy) -> Vec<Event>
 }
 
 impl World {
-    /// A fork that works for a step, or waits for a slot of its quest.
+    /// The step fork that an agent is, if it is one.
     pub fn step_fork(&self, agent: AgentId) -> Option<&StepFork> {
         self.quest(self.assignment(agent)?.quest)?.forks.get(&agent)
     }
 
-    /// Whether an agent is at work for its quest: as the agent of a step, or as a fork of it. A person may also talk with an agent of a
-    /// quest, which is nothing to the quest.
+    /// Whether an agent works for its quest at the moment: as the agent of a step, or as a step fork. The user may also talk with an agent
+    /// of a quest; that is not work for the quest.
     pub fn works_for_quest(&self, agent: AgentId) -> bool {
         self.run(agent).is_some_and(|run| run.spec.signals) || self.step_fork(agent).is_some()
     }
 
-    /// The fork of a quest that gets a slot now: the one that has waited longest. An agent that waits for others leaves its slot to the
-    /// forks; otherwise a fork that its parent waits for could wait for ever.
+    /// The fork that gets a slot of the quest now: the one that has waited longest. An agent in its tool `wait` leaves its slot to forks.
+    /// Otherwise a fork that its parent waits for could wait forever.
     pub(crate) fn fork_to_begin(&self, id: QuestId) -> Option<AgentId> {
         let (quest, quest_spec) = self.quest(id).zip(self.quest_spec(id))?;
         if quest.forks.is_empty() || quest.state != QuestState::Open || quest.waits_for_money() {
@@ -148,7 +149,7 @@ impl World {
         (at_work < quest_spec.slots as usize).then_some(first)
     }
 
-    /// Whether forks of a step's agent have a run that is not over.
+    /// Whether the run of any fork of a step's agent is open.
     pub(crate) fn has_open_forks(&self, quest: QuestId, step_agent: AgentId) -> bool {
         let forks = self.quest(quest).into_iter().flat_map(|quest| quest.forks.iter());
         forks
@@ -158,7 +159,7 @@ impl World {
 }
 
 impl StepForkState {
-    /// As its run is now. None when the run is over.
+    /// The state of the fork, from its run. None if the run has ended.
     pub(crate) fn of(self, run: &Run) -> Option<Self> {
         match (&run.state, self) {
             (RunState::Ended { .. }, _) => None,

@@ -1,5 +1,6 @@
-//! A person sets another ward, or removes it, while the quest continues. Complete steps stay complete, and agents at work keep working.
-//! Steps that are at the ward, queued for it, or stopped by its findings start over with the new ward: the old verdict does not count.
+//! The user sets another ward, or removes it, while the quest continues. Complete steps stay complete, and agents at work keep working.
+//! Steps that are at the ward, queued for it, or queued for a repair of its findings start over with the new ward, because the old verdict
+//! does not count.
 
 use super::{
     Brief, MAX_WARD_MS, MIN_WARD_MS, NextAction, Quest, SlotWork, StepContext, StepId, StepProgress, StepState,
@@ -9,7 +10,7 @@ use super::{check_ward, going};
 use crate::event::{QuestEvent, QuestionEvent};
 use crate::{AgentId, Event, EventId, QuestId, Refusal, World};
 
-/// Sets the ward of a quest, or takes it away. `limit_ms` is for a quest that has none; otherwise its limit stays.
+/// Sets or removes the ward of a quest. `limit_ms` is for a quest that has no ward; otherwise the limit does not change.
 pub(crate) fn set_ward(
     world: &World,
     id: QuestId,
@@ -31,7 +32,7 @@ pub(crate) fn set_ward(
     }
 }
 
-/// Another command, and what follows for the steps. The question of the step `answered` is closed by its answer.
+/// The events that set another command, and what follows for the steps. The question of the step `answered` is closed by its answer.
 pub(super) fn changed(
     world: &World,
     id: QuestId,
@@ -52,21 +53,21 @@ pub(super) fn changed(
     Ok([changed].into_iter().chain(anew(world, id, &after, answered)).collect())
 }
 
-/// What becomes of the steps, now that the ward of their quest is another.
+/// What follows for the steps after the ward has changed.
 fn anew(world: &World, id: QuestId, after: &Quest, answered: Option<&StepId>) -> Vec<Event> {
     let steps = after.steps.keys().filter_map(|step| StepContext::find(world, id, step));
     let concerned = steps.filter(|at| is_concerned(&at.step.state));
     let follows = concerned.flat_map(|at| {
         let open = at.step.question.filter(|_| answered != Some(at.step_id));
         let withdrawn = open.and_then(|question| withdrawn(world, question));
-        // A person has had a say, and what the old one found is nothing to the new one.
+        // The user has decided something, and the findings of the old ward no longer count.
         let progress = StepProgress { mendings: 0, follow_ups: 0, ..at.progress() };
         withdrawn.into_iter().chain(StepContext { quest: after, ..at }.go_to_station(progress)).collect::<Vec<_>>()
     });
     follows.collect()
 }
 
-/// Whether a step is at the ward, waits for it, or waits to be mended because of it.
+/// Whether a step is at the ward, waits for it, or waits for a repair of its findings.
 fn is_concerned(state: &StepState) -> bool {
     match state {
         StepState::Running(SlotWork::Ward(_))
@@ -83,7 +84,7 @@ fn is_concerned(state: &StepState) -> bool {
     }
 }
 
-/// Whether it is about what a ward found.
+/// Whether the next action is a repair of what a ward found.
 pub(crate) fn mends(next: &NextAction) -> bool {
     matches!(next, NextAction::Begin { brief: Brief::Mend { .. }, .. })
 }

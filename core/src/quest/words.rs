@@ -1,15 +1,15 @@
-//! The messages that agents of a quest receive. Text that others wrote is inside tags, and is escaped so that it cannot close its tag: no
-//! step's text reads like an instruction of ours.
+//! The messages to agents of a quest. Text from other authors is inside tags, and is escaped so that it cannot close its tag. So no such
+//! text can be mistaken for an instruction of Hatchery.
 
 use super::{Brief, MAX_REQUEST_BYTES, Quest, Requirements, StepContext, StepPlan};
 use crate::AgentId;
 use crate::roles::{Phase, Role, SignalKind};
 
-/// How much of a part that others wrote goes into a first message: with all of its parts it is still a message. `get-quest` shows the
-/// rest.
+/// The most bytes of each part by another author in a first message, so that the whole message stays within the limit for messages.
+/// `get-quest` shows the rest.
 const MAX_PART_BYTES: usize = 96 << 10;
-/// The same for the request, which may be that long. Counted as it is written, because a mark that is made harmless takes up to five times
-/// its room.
+/// The most bytes of the request of the quest in a first message: the limit for requests. The escaped text is counted, because an escaped
+/// character takes up to five times its length.
 const MAX_SECTION_BYTES: usize = MAX_REQUEST_BYTES;
 
 /// The first message of an agent.
@@ -25,7 +25,7 @@ pub(super) fn prompt(at: &StepContext<'_>, role: &Role, brief: &Brief) -> String
     if let Some(plan) = at.quest.plans.get(at.step_id) {
         part(&mut text, "step", &planned(plan));
     }
-    // The planner and the reviewer need the whole plan.
+    // The planner and the reviewer see the whole plan.
     let sees_all = matches!(at.step.phase, Phase::Plan | Phase::Review) || role.name == at.quest_spec.table.planner;
     if sees_all && !at.quest.plans.is_empty() {
         part(&mut text, "plan", &overview(at.quest));
@@ -45,7 +45,7 @@ pub(super) fn prompt(at: &StepContext<'_>, role: &Role, brief: &Brief) -> String
     text
 }
 
-/// Why an agent is set to work.
+/// Adds why the agent starts to work.
 fn why(text: &mut String, brief: &Brief) {
     match brief {
         Brief::Begin => {}
@@ -77,16 +77,16 @@ fn why(text: &mut String, brief: &Brief) {
     }
 }
 
-/// The brief of an agent that replaces one that is gone, with the text that the gone one would have been told.
+/// The brief of an agent that replaces a dead or failed one. `told` is the message that the previous agent would have received.
 pub(super) fn replacement_brief(told: Option<&str>) -> Brief {
-    let told = told.map(|told| format!(". This message was meant for it: {told}")).unwrap_or_default();
+    let told = told.map(|told| format!(". This message was for the agent before you: {told}")).unwrap_or_default();
     Brief::Continue {
-        progress: "unknown: the agent before you is gone; read what is in the folder".into(),
+        progress: "unknown, because the agent before you does not exist any more; read the files in the folder".into(),
         continuation_point: format!("where the work in the folder ends{told}"),
     }
 }
 
-/// What an agent is told that asked another role to act first.
+/// The message to an agent whose called role has finished.
 pub(super) fn outcome(of: &str, summary: &str, plan: Option<&StepPlan>) -> String {
     let mut text =
         format!("The {of} that you asked for is done. Continue your step, and signal when you are done.\n\n");
@@ -97,23 +97,24 @@ pub(super) fn outcome(of: &str, summary: &str, plan: Option<&StepPlan>) -> Strin
     text.trim_end().to_owned()
 }
 
-/// What an agent is told that asked a person.
+/// The message to an agent with the user's answer.
 pub(super) fn answer(answer: &str) -> String {
     let mut text = String::from("The user answered. Continue your step, and signal when you are done.\n\n");
-    // Not cut: a person whose answer is too long for a message is told so, and can say it shorter.
+    // Not shortened: a user whose answer is too long for a message gets an error, and can shorten the answer.
     between(&mut text, "answer", answer, usize::MAX);
     text.trim_end().to_owned()
 }
 
-/// What a person is asked when a circle of roles is cut.
+/// The question to the user about roles that call each other in a circle.
 pub(super) fn circle(role: &str, target: &str, reason: &str, agent: AgentId) -> String {
     format!(
-        "The {role} ({agent}) asks for the {target}, as others have before it, and the two could go on so for ever. It says: {reason}\n\
-         Your answer is told to it, and it goes on."
+        "The {role} ({agent}) asks for the {target}. Roles of this step have called each other so often that they might never finish. The \
+         {role} says: {reason}\n\
+         Your answer is sent to the agent, which then continues."
     )
 }
 
-/// The text with a full stop at its end. Some programs and users leave it out.
+/// The text with a full stop, because not every reason ends with one.
 pub(super) fn sentence(text: &str) -> String {
     let text = text.trim_end();
     if text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
@@ -168,7 +169,7 @@ fn planned(plan: &StepPlan) -> String {
     text
 }
 
-/// All steps, a line each, as far as there is room for them.
+/// All steps, one line each, up to the limit.
 fn overview(quest: &Quest) -> String {
     let mut text = String::new();
     for (id, plan) in &quest.plans {
@@ -183,17 +184,17 @@ fn overview(quest: &Quest) -> String {
     text
 }
 
-/// Something that others wrote, between marks.
+/// Adds a text of another author in a tag, with the limit `MAX_SECTION_BYTES`.
 fn section(text: &mut String, name: &str, content: &str) {
     between(text, name, content, MAX_SECTION_BYTES);
 }
 
-/// The same for what there is less room for.
+/// Adds a text of another author in a tag, with the smaller limit `MAX_PART_BYTES`.
 fn part(text: &mut String, name: &str, content: &str) {
     between(text, name, content, MAX_PART_BYTES);
 }
 
-/// Between marks, which the content cannot contain, and not more than there is room for.
+/// Adds a text in a tag. The text cannot contain the tag, and is cut at the limit.
 fn between(text: &mut String, name: &str, content: &str, most: usize) {
     let content = content.trim_end();
     if content.is_empty() {
@@ -207,8 +208,8 @@ fn between(text: &mut String, name: &str, content: &str, most: usize) {
     text.push_str(&format!("<{name}>\n{kept}{cut}\n</{name}>\n\n"));
 }
 
-/// The beginning of a text, its marks made harmless, and how many bytes of it are not in there. Cut between characters, so that no mark is
-/// half harmless.
+/// The escaped beginning of a text, and how many bytes of the text are left out. The text is cut between characters, so that no escape is
+/// cut in half.
 fn harmless(content: &str, most: usize) -> (String, usize) {
     let mut kept = String::with_capacity(content.len().min(most));
     for (at, letter) in content.char_indices() {

@@ -1,5 +1,5 @@
-//! An attempt: one process of a run, and what is known of it. The next attempt begins with [`Attempt::new`], so nothing of an
-//! older process is left in it.
+//! An attempt: one process of a run, and what is known of it. The next attempt begins with [`Attempt::new`], so it contains nothing of an
+//! older process.
 
 use crate::harness::Capabilities;
 use crate::outcome::Outcome;
@@ -17,75 +17,75 @@ pub struct Attempt {
     pub number: u32,
     /// The attempt waits for a place.
     pub waits: bool,
-    /// The last sign of life of the process.
+    /// The time of the process's last output or other sign of life.
     pub last_output: Timestamp,
     /// How many bytes of the process's output were read.
     pub spooled: u64,
-    /// How many of its calls were taken in.
+    /// How many tool calls of the process were taken.
     pub calls: u64,
-    /// The events with the answers to the last calls.
+    /// The numbers of the last calls, and the events with their answers.
     pub answers: VecDeque<(u64, EventId)>,
     /// What the harness of the process can do.
     pub capabilities: Capabilities,
-    /// Its conversation began as a copy of another one, and so did its usage.
+    /// The harness session began as a copy of another one, and so did its usage.
     pub copied: bool,
     pub readiness: Readiness,
     /// The process has confirmed a delivery.
     pub heard: bool,
-    /// A turn is under way.
+    /// A turn is running.
     pub in_turn: bool,
-    /// The open call of its tool `wait`. The process does nothing until another agent writes to it or ends.
+    /// The open call of the tool `wait`. The process does nothing until another agent sends mail or ends.
     pub waiting_call: Option<String>,
-    /// When its silence was reported, if it is silent.
+    /// When the silence of the process was reported. None if the process is not silent.
     pub silent: Option<Timestamp>,
     /// The requests for permission whose answers the process has not received.
     pub permissions: Vector<PendingPermission>,
     pub budget: BudgetState,
-    /// The last signal in the output of the process, as it was written.
+    /// The last signal in the output of the process, as JSON text.
     pub signal_heard: Option<String>,
     pub outcome: Outcome,
-    /// What the process has reported before it showed its conversation.
+    /// The usage that the process reported before it opened its session.
     pub meter: Meter,
 }
 
-/// Whether the process has shown its session and our tools.
+/// Whether the process is ready: its session is open, and Hatchery's tools answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Readiness {
-    /// It has not shown yet that our tools answer it.
+    /// The process has not shown yet that Hatchery's tools answer.
     Starting,
-    /// It has not confirmed the model that it was told to use. No message is sent before.
+    /// The process has not confirmed the requested model yet. No message is sent before that.
     ConfirmsModel,
     Ready,
 }
 
-/// Whether a budget of the process is used up.
+/// Whether a budget is used up for the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BudgetState {
     Within,
     /// A budget is used up. No turn begins after this one.
     UsedUp {
-        /// Its turn was interrupted because of that, so its work is not done.
+        /// The turn was interrupted because of the budget, so its work is not complete.
         cut_short: bool,
-        /// How often it has asked the model since then.
+        /// How many requests to the model the process has made since then.
         calls: u32,
     },
 }
 
 impl BudgetState {
-    /// The budget is used up, in the middle of a turn or between two.
+    /// The budget is used up, during a turn (`in_turn`) or between two turns.
     pub(crate) fn use_up(&mut self, in_turn: bool) {
         let calls = self.calls_since();
         *self = Self::UsedUp { cut_short: in_turn, calls };
     }
 
-    /// The process has asked the model once more.
+    /// The process has made one more request to the model.
     pub(crate) fn count_call(&mut self) {
         if let Self::UsedUp { calls, .. } = self {
             *calls += 1;
         }
     }
 
-    /// Its turn ended successfully, so no work was cut short.
+    /// The turn ended successfully, so its work is complete.
     pub(crate) fn end_turn(&mut self) {
         if let Self::UsedUp { cut_short, .. } = self {
             *cut_short = false;
@@ -132,7 +132,7 @@ impl Attempt {
         }
     }
 
-    /// Since when the user has been asked for a permission.
+    /// Since when the user has not answered a question about a permission.
     pub(super) fn asked_since(&self) -> Option<Timestamp> {
         let asked = self.permissions.iter().filter_map(|pending| match pending.state {
             PendingState::Asked { since, .. } => Some(since),
@@ -150,10 +150,10 @@ impl Attempt {
         decided.max()
     }
 
-    /// Whether a permission was denied in this turn, and the user was asked for nothing after that.
+    /// Whether a permission was denied in this turn, and no later request is a question to the user.
     pub(super) fn denied_last(&self) -> bool {
         let (mut denied, mut asked) = (None, None);
-        // A program does not give up because of a service that Hatchery does not offer.
+        // A request for something that Hatchery does not offer does not make a program give up.
         for pending in self.permissions.iter().filter(|pending| pending.request.access != Access::NotOffered) {
             match &pending.state {
                 PendingState::Decided { at, decision: PermissionDecision::Deny { .. } } => {
@@ -166,24 +166,24 @@ impl Attempt {
         denied > asked
     }
 
-    /// The process has shown that our tools answer it.
+    /// Whether the process has shown that Hatchery's tools answer.
     pub fn has_started(&self) -> bool {
         self.readiness != Readiness::Starting
     }
 
-    /// Nothing waits to be confirmed.
+    /// The model is confirmed.
     pub(crate) fn confirm_model(&mut self) {
         if self.readiness == Readiness::ConfirmsModel {
             self.readiness = Readiness::Ready;
         }
     }
 
-    /// Whether its process ended its last turn successfully.
+    /// Whether the process ended its last turn without a failure.
     pub(super) fn had_finished(&self) -> bool {
         matches!(self.outcome.last_turn(), Some(TurnResult::Ok | TurnResult::Interrupted))
     }
 
-    /// A sign of life.
+    /// The process has shown a sign of life.
     pub(crate) fn alive(&mut self, ts: Timestamp) {
         self.last_output = self.last_output.max(ts);
         self.silent = None;
@@ -196,7 +196,7 @@ impl Attempt {
     }
 }
 
-/// Which process of which run of which agent is meant.
+/// The id of an attempt: agent, run and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AttemptId {

@@ -38,7 +38,7 @@ pub struct RunOptions {
     pub permissions: Option<PermissionPolicy>,
 }
 
-/// What the settings say about runs.
+/// The settings for runs.
 #[derive(Clone, Copy, Debug)]
 pub struct UsualRun<'a> {
     pub harness: &'a str,
@@ -50,7 +50,7 @@ pub struct UsualRun<'a> {
     pub permissions: Option<PermissionPolicy>,
 }
 
-/// What is true of the machine and of the daemon.
+/// Facts about the machine and the daemon.
 #[derive(Clone, Copy, Debug)]
 pub struct RunFacts<'a> {
     pub host: &'a Arc<str>,
@@ -64,7 +64,7 @@ pub struct RunFacts<'a> {
     pub in_sandbox: bool,
 }
 
-/// What an agent has from earlier work.
+/// The earlier work of an agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EarlierWork<'a> {
     /// The spec of its last run.
@@ -72,18 +72,18 @@ pub struct EarlierWork<'a> {
     pub harness_session: Option<&'a HarnessSession>,
 }
 
-/// Whether the run is for a quest.
+/// The purpose of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunPurpose {
-    /// The policy of permissions stays open if nothing names it: the role and the isolation decide it.
+    /// If nothing names the policy of permissions, it stays open: the role and the isolation decide it later.
     Quest,
-    /// The policy depends on the folder if nothing names it.
+    /// If nothing names the policy of permissions, it depends on the folder.
     Agent,
 }
 
-/// The spec of the agent's last run, or else of the last run of its nearest ancestor that was run.
+/// The spec of the agent's last run. If the agent has none: the spec of the last run of the nearest agent from which it was forked.
 pub fn last_spec(world: &World, agent: AgentId) -> Option<&RunSpec> {
-    // The origins of agents are a tree, so this ends.
+    // The origins of agents form a tree, so the loop ends.
     let mut of = agent;
     loop {
         if let Some(run) = world.run(of) {
@@ -93,7 +93,8 @@ pub fn last_spec(world: &World, agent: AgentId) -> Option<&RunSpec> {
     }
 }
 
-/// Whether a fork starts to work. If the request does not say, a fork with options does, and a fork with a prompt if its parent was run.
+/// Whether a fork starts to work. If the request does not say so, a fork starts if options are given, or if it has a prompt and its parent
+/// had a run.
 pub fn fork_starts(
     asked: Option<bool>,
     options: &RunOptions,
@@ -144,7 +145,7 @@ pub fn choose_spec(
     Ok(RunSpec {
         host: facts.host.clone(),
         folder,
-        // A model of one vendor means nothing to another.
+        // The model of one harness may not exist in another.
         model: options.model.or_else(|| last.filter(|last| last.harness == harness)?.model.clone()),
         script: options
             .script

@@ -1,4 +1,4 @@
-//! What an agent that is or was run keeps between its runs: its harness session, and the deliveries that wait.
+//! What an agent keeps between its runs: its harness session, and the deliveries that wait.
 
 use super::RunSpec;
 use crate::EventId;
@@ -11,29 +11,29 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Its harness session, once that has begun: it can be resumed. A clear or a rewind ends it, because the agent program cannot
-    /// forget a part of it.
+    /// The harness session of the agent, as soon as there is one. It can be resumed. A clear or a rewind removes it, because an agent
+    /// program cannot forget a part of its session.
     pub harness_session: Option<HarnessSession>,
     /// The harness session of its parent could not be copied, because the agent program no longer has it.
     pub orphaned: bool,
-    /// What waits to be said to a process, in order.
+    /// The deliveries that wait, in order.
     pub unheard: OrdSet<Delivery>,
     pub spent: Usage,
-    /// The part of it that no total of the harness has confirmed.
+    /// The part of `spent` that no total of the harness has confirmed yet.
     pub metered: Metered,
     /// How full the context of the harness session is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextUse>,
-    /// The turns of the harness session that it can be copied up to, by the last message of each.
+    /// The turns up to which the harness session can be copied, by the last message of each.
     #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
     pub turns: OrdMap<EventId, String>,
-    /// The last delivery that waited when a process ended to which it could have been said. The process may have heard this one and
-    /// those before it.
+    /// The last delivery that waited when a process ended. The process may have received this delivery and those before it without a
+    /// confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub perhaps_heard: Option<EventId>,
 }
 
-/// How many turns are kept. A fork at an older one is told its history.
+/// How many turns are kept. A fork at an older turn receives its history as text.
 const MAX_TURNS: usize = 1_000;
 
 /// A harness session: a conversation as the agent program stores it.
@@ -44,16 +44,16 @@ pub struct HarnessSession {
     pub session: String,
     /// The machine on which the session is stored.
     pub host: Arc<str>,
-    /// The folder in which the agent works; none is the project's root.
+    /// The folder in which the agent works. None: the project's root.
     pub folder: Option<String>,
-    /// What its own counts were when it last reported them.
+    /// The meter for the usage that the session reports.
     pub meter: Meter,
-    /// What the process that opened it could do. Unknown for one that was begun without us.
+    /// The capabilities of the process that opened the session. None if the session was started outside of Hatchery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
 }
 
-/// A harness session that was begun without Hatchery.
+/// A harness session that was started outside of Hatchery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ForeignSession {
@@ -63,12 +63,12 @@ pub struct ForeignSession {
     /// The machine on which the session is stored.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub host: Arc<str>,
-    /// The folder in which the agent worked; none is the project's root.
+    /// The folder in which the agent worked. None: the project's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
 }
 
-/// Something to be said to a process, known by the event that caused it.
+/// Something that must reach a process. Its id is the event that caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Delivery {
     pub id: EventId,
@@ -85,33 +85,32 @@ pub enum DeliveryKind {
     Nudge,
     /// Asks for an answer to a message that arrived while the previous turn was ending, so that the model has not seen it.
     Reminder,
-    /// Break off the turn.
+    /// Interrupts the turn.
     Interrupt,
 }
 
 impl Conversation {
-    /// Whether something waits to be said that outlives the process. An interrupt does not: its turn is over with it.
+    /// Whether a delivery waits that is still needed after the end of the process. An interrupt is not: the turn ends with the process.
     pub fn has_words(&self) -> bool {
         self.unheard.iter().any(|delivery| delivery.what != DeliveryKind::Interrupt)
     }
 
-    /// The process that may have heard all waiting deliveries is gone.
+    /// The process that may have received the waiting deliveries has ended.
     pub(crate) fn lose_process(&mut self) {
         self.perhaps_heard = self.unheard.get_max().map(|delivery| delivery.id).max(self.perhaps_heard);
     }
 
-    /// Whether a process before may have heard what waits.
+    /// Whether an earlier process may have received the oldest waiting delivery.
     pub(crate) fn is_unsure(&self) -> bool {
         self.oldest_words().is_some_and(|oldest| Some(oldest) <= self.perhaps_heard)
     }
 
-    /// The delivery that waits longest, interrupts aside.
+    /// The oldest waiting delivery that is not an interrupt.
     pub(crate) fn oldest_words(&self) -> Option<EventId> {
         self.unheard.iter().find(|delivery| delivery.what != DeliveryKind::Interrupt).map(|delivery| delivery.id)
     }
 
-    /// Whether a message waits to be said to a process: by itself, or with all that was said before the run. `answered` is the
-    /// last event of its history that was not said to it.
+    /// Whether a message waits for a process: by itself, or as part of a briefing. A briefing contains the messages from `answered` on.
     pub fn awaits(&self, message: EventId, answered: EventId) -> bool {
         self.unheard.iter().any(|delivery| match delivery.what {
             DeliveryKind::Message => delivery.id == message,
@@ -120,7 +119,7 @@ impl Conversation {
         })
     }
 
-    /// Whether its process is to break off its turn.
+    /// Whether an interrupt waits.
     pub fn is_interrupted(&self) -> bool {
         self.unheard.iter().any(|delivery| delivery.what == DeliveryKind::Interrupt)
     }
@@ -149,8 +148,8 @@ impl Conversation {
         self.unheard.remove(&confirmed)
     }
 
-    /// What a turn used, by the counts of the conversation, or by those of a process that has not shown one; and the part of it that
-    /// was counted before.
+    /// The usage of a turn, and the part of it that was counted before. The meter is that of the harness session or, if there is none, that
+    /// of the process.
     pub(crate) fn take(&mut self, end: &TurnEnd, fresh: &mut Meter) -> (Usage, Usage) {
         let used = self.harness_session.as_mut().map_or(fresh, |harness_session| &mut harness_session.meter).take(end);
         self.metered.settle(end, used)
@@ -168,7 +167,7 @@ impl Conversation {
         self.orphaned |= copied;
     }
 
-    /// The history is no longer what the conversation is about.
+    /// The history was cleared or rewound, so the harness session no longer matches it.
     pub(crate) fn begin_anew(&mut self) {
         self.turns.clear();
         self.context = None;
@@ -176,7 +175,7 @@ impl Conversation {
         self.unheard.clear();
     }
 
-    /// A turn has ended with this message. A message that waits is not part of the turn, so nothing is known then.
+    /// A turn has ended with this message. If a message waits, it is not clear which messages the turn contains, so the turn is not kept.
     pub(crate) fn note_turn(&mut self, last: Option<EventId>, turn: Option<&str>) {
         let Some((last, turn)) = last.zip(turn).filter(|_| !self.has_words()) else { return };
         self.turns.insert(last, turn.to_owned());
@@ -192,8 +191,8 @@ impl Conversation {
         }
     }
 
-    /// A process has begun or resumed a conversation. One that is resumed under another name, like one that is copied from
-    /// another agent's, may go on with the counts of the one before.
+    /// A process has opened a session. A session that is resumed with another id, or that was copied, may continue the usage counts of the
+    /// session before it.
     pub(crate) fn enter(&mut self, session: &str, spec: &RunSpec, fresh: Meter, capabilities: Capabilities) {
         let meter = match &self.harness_session {
             Some(harness_session) if harness_session.session == session => harness_session.meter,
@@ -209,13 +208,13 @@ impl Conversation {
     }
 }
 
-/// The name of a delivery on the wire: a UUID of the free form (version 8) that holds the event's id.
+/// The id of a delivery as agent programs see it: a UUID of version 8 that contains the id of the event.
 pub fn wire_name(delivery: EventId) -> String {
     let id = delivery.0;
     format!("68617463-6865-8000-8{:03x}-{:012x}", (id >> 48) & 0xfff, id & 0xffff_ffff_ffff)
 }
 
-/// The delivery that a name on the wire means, if it is one of ours.
+/// The delivery that an id of an agent program means. None if Hatchery has not made the id.
 pub fn delivery_of(name: &str) -> Option<EventId> {
     let rest = name.strip_prefix("68617463-6865-8000-8")?;
     let (high, low) = rest.split_once('-')?;

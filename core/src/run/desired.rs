@@ -1,32 +1,31 @@
-//! The desired state of the process of a run that is not over. The runner compares it with reality.
+//! The desired state of a run that has not ended. The runner compares it with the actual state.
 
 use super::{Conversation, Run, RunState};
 use crate::EventId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The desired state of one run: which attempt, on which machine, with or without a process.
+/// The desired state of a run that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DesiredRun {
     pub run: u32,
     pub attempt: u32,
     pub host: Arc<str>,
     pub state: DesiredState,
-    /// It is in its tool `wait`, and lends its place to an agent below it.
+    /// The agent is in its tool `wait`, so its place can be lent to an agent below it.
     pub lends_place: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DesiredState {
-    /// There is a process. It is sent the deliveries and the decisions about permissions up to `upto`. With `last`, nothing will follow:
-    /// its input is closed.
+    /// A process runs, and receives all deliveries and decisions up to `upto`. `last` says that nothing will follow.
     Running { upto: Option<EventId>, last: bool },
-    /// There is no process.
+    /// No process runs.
     Stopped,
 }
 
 impl Run {
-    /// What the runner has to carry out. None while the run is parked or over.
+    /// The desired state. None if the runner has nothing to do.
     pub(crate) fn desired(&self, conversation: &Conversation) -> Option<DesiredRun> {
         let state = match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {

@@ -1,4 +1,4 @@
-//! The end of a process: why it ended, and whether the run goes on, waits or is over.
+//! The end of a process: why it ended, and whether its run continues, waits or ends.
 
 use super::{AttemptId, Conversation, Run, RunState, StopWhy, at_attempt, cut};
 use crate::agent::living;
@@ -9,16 +9,16 @@ use crate::{Event, Refusal, Timestamp, World, budget, quest};
 
 /// The first wait after an overload, if the service does not say how long to wait. Each further wait is twice as long.
 const FIRST_PARK_MS: u64 = 15_000;
-/// The same after a crash.
+/// The first wait after a crash.
 const FIRST_CRASH_PAUSE_MS: u64 = 1_000;
 /// The longest wait between two attempts.
 const LONGEST_PARK_MS: u64 = 30 * 60 * 1_000;
 
-/// Why a run ended that belongs to another project folder.
+/// The detail of the end of a run that belongs to another project folder.
 const UNREACHABLE: &str = "It was begun in another project folder, from which this log was imported or copied. Say something to it, and it \
     goes on here.";
 
-/// The process is gone.
+/// A process has ended.
 pub(crate) fn exited(
     world: &World,
     of: AttemptId,
@@ -28,7 +28,7 @@ pub(crate) fn exited(
 ) -> Result<Vec<Event>, Refusal> {
     let run = at_attempt(world, of)?;
     let waits = world.conversation(of.agent).is_some_and(Conversation::has_words);
-    // What it signalled in its own stream counts, even if its tools could not pass it on.
+    // A signal in the output of the agent counts, even if the tools could not pass it on.
     let signal = match run.owes_signal() {
         true => quest::from_stream(world, of, run.attempt.signal_heard.as_deref()),
         false => Vec::new(),
@@ -46,7 +46,7 @@ pub(crate) fn exited(
         return Ok(signal.into_iter().chain(ended(cause, detail)).collect());
     }
     let resumed = Event::Run { of: of.next(), what: RunEvent::Resumed };
-    // The answer may have come while it was being stopped.
+    // The answer may have come while the process was being stopped.
     if matches!(run.state, RunState::Stopping { why: StopWhy::AwaitsPermission, .. }) && living(world, of.agent).is_ok()
     {
         return Ok(vec![match run.waits_for_permission() {
@@ -54,7 +54,7 @@ pub(crate) fn exited(
             false => resumed,
         }]);
     }
-    // It waits before the next attempt, if there is still no money.
+    // If the budget is still used up, the run is parked before its next attempt.
     if matches!(run.state, RunState::Stopping { why: StopWhy::OverBudget, .. }) && living(world, of.agent).is_ok() {
         return Ok(vec![resumed]);
     }
@@ -72,7 +72,7 @@ pub(crate) fn exited(
                 .unwrap_or_else(|| now.plus_ms(back_off(FIRST_PARK_MS, run.parks)));
             vec![Event::Run { of, what: RunEvent::Parked { cause, until: Some(until), detail } }]
         }
-        // It had finished: a restart would only cost a turn. The next message starts it.
+        // The last turn had ended, so a new process would only cost a turn. The next message starts one.
         Cause::Crashed | Cause::LostWithMachine if run.attempt.had_finished() && !waits && !owes => {
             ended(cause, detail)
         }
@@ -87,13 +87,13 @@ pub(crate) fn exited(
             };
             vec![Event::Run { of, what: RunEvent::Crashed { cause, detail, exit, forgotten } }, then]
         }
-        // The process ended because a budget is used up, and its signal is missing. The next attempt waits for money.
+        // The process ended because its budget was used up, and the agent has more to do. The run waits for a budget.
         Cause::Completed if owes => vec![resumed],
-        // Its turn was interrupted for its budget.
+        // The turn was interrupted because of the budget.
         Cause::UserEnded if run.attempt.budget.is_cut_short() => vec![resumed],
-        // Something was said to it while it was leaving.
+        // A message arrived while the process was ending.
         Cause::Completed | Cause::UserEnded if waits => vec![resumed],
-        // The process would have stayed open, and ended because a budget is used up.
+        // The process should have stayed open, but was ended because its budget was used up.
         Cause::Completed | Cause::UserEnded if run.attempt.budget.is_used_up() && run.spec.stays => {
             match budget::over(world, of.agent, now) {
                 Some(over) => budget::park(world, of.agent, run, over),
@@ -121,7 +121,8 @@ pub(crate) fn exited(
     })
 }
 
-/// The run was begun in another project folder, and this log is a copy. The run ends: a next attempt would be of that folder, too.
+/// The run belongs to another project folder, and this log is a copy. The run ends, because a next attempt would belong to that folder,
+/// too.
 pub(crate) fn unreachable(world: &World, of: AttemptId) -> Result<Vec<Event>, Refusal> {
     let run = at_attempt(world, of)?;
     let (cause, detail) = match &run.state {
@@ -134,10 +135,10 @@ pub(crate) fn unreachable(world: &World, of: AttemptId) -> Result<Vec<Event>, Re
     Ok(vec![Event::Run { of, what: RunEvent::Ended { cause, detail, exit: Exit::Unknown } }])
 }
 
-/// Why a process ended without a request. `waits`: a delivery waits for it. `owes`: it has not sent its signal yet.
+/// Why a process ended that was not stopped. `waits`: a delivery waits for it. `owes`: the agent has not sent its signal yet.
 fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool) -> (Cause, String) {
     let (cause, detail) = match run.attempt.outcome.cause(exit, evidence) {
-        // A process that should stay open has no reason to end, unless its budget is used up. Then it was asked to end, and stopped if it did not.
+        // A process that should stay open ends only if its budget is used up: then it is asked to end, and is stopped if it does not.
         (Cause::Completed, _) if run.spec.stays && exit != Exit::Code(0) && !run.attempt.budget.is_used_up() => {
             let cause = if exit == Exit::LostWithMachine { Cause::LostWithMachine } else { Cause::Crashed };
             (cause, format!("It ended between two turns ({exit}). Say something to it, and it goes on."))
@@ -145,9 +146,9 @@ fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool)
         (Cause::Completed, _) if owes && !run.attempt.budget.is_used_up() => {
             (Cause::Crashed, format!("It ended without `signal-back` ({exit})."))
         }
-        // Counted as a crash, so that the retries are bounded.
+        // This counts as a crash, so that the number of retries is limited.
         (Cause::Completed | Cause::UserEnded, _) if waits && !run.attempt.heard => {
-            (Cause::Crashed, format!("It ended without having heard what was said to it ({exit})."))
+            (Cause::Crashed, format!("It ended before it received its message ({exit})."))
         }
         judged => judged,
     };
@@ -161,8 +162,8 @@ fn back_off(first_ms: u64, times: u32) -> u64 {
     first_ms.saturating_mul(1 << times.min(16)).min(LONGEST_PARK_MS)
 }
 
-/// How long to wait after a crash, or after an end without a signal that was owed. The first time, a process that had started is resumed at
-/// once. A process that ends before it has started, or for the second time, would probably do so again at once.
+/// How long to wait after a crash, or after an end without a signal. A process that was at work is restarted at once. A process that ended
+/// before it was ready, or that crashed before, would probably crash again.
 fn crash_pause(run: &Run) -> Option<u64> {
     (run.crashes > 0 || !run.attempt.has_started()).then(|| back_off(FIRST_CRASH_PAUSE_MS, run.crashes))
 }

@@ -1,5 +1,5 @@
-//! Listening to a process: each of its outputs becomes events, once. Texts and tool calls go into the agent's history, usage is
-//! metered, and the rest is recorded.
+//! Turns the outputs of a process into events, each once. Texts and tool calls go into the agent's history, usage is metered, and the rest
+//! is recorded.
 
 use super::{AttemptId, Conversation, Run, RunState, StopWhy, at_attempt, cut, delivery_of};
 use crate::agent::{Lifecycle, living};
@@ -12,19 +12,19 @@ use crate::{Event, EventId, MessageKind, Refusal, Timestamp, World, budget, perm
 
 /// How many denials of a turn are kept.
 const MAX_DENIALS: usize = 20;
-/// How many names of tools are kept. Programs have some dozens, and each tool server adds a few.
+/// How many tool names are kept. Agent programs have a few dozen tools, and each tool server adds a few.
 const MAX_TOOLS: usize = 200;
-/// How often a process may ask the model after its turn was interrupted for its budget: for what was under way, also by its
-/// sub-agents.
+/// How many requests a process may make to the model after its turn was interrupted because of a budget. Requests that were on their way,
+/// also those of subagents, need some.
 const MAX_OVERSPENT: u32 = 5;
-/// For a run that asks for a model.
+/// The note for a run with a model, if the agent program does not let Hatchery choose it.
 const MODEL_NOT_TOLD: &str =
     "This agent program cannot be told which model to use. It uses the model of its own settings.";
 
-/// For a turn that a harness cancelled by itself.
+/// The detail of a turn that a harness cancelled by itself.
 const CANCELLED_UNASKED: &str = "the agent program cancelled its turn, although Hatchery had not asked for that";
 
-/// Takes in what a process said, from one place in its output to another: exactly once, because the place is part of it.
+/// Takes the outputs of a process between two positions of its spool. Each is taken exactly once, because the position is checked.
 pub(crate) fn take_output(
     world: &World,
     of: AttemptId,
@@ -57,7 +57,7 @@ pub(crate) fn take_output(
             events.insert(0, Event::Agent { agent, what: AgentEvent::Hatched })
         }
         Ok(_) => {}
-        // The dead say nothing, and what they said stays in the spool; but what it cost was spent.
+        // A dead agent says nothing. Its texts stay in the spool only, but its usage is counted.
         Err(_) => events.retain(|event| !matches!(event, Event::Message(MessageEvent::Added { .. }))),
     }
     events = crate::seat::spoken_for(world, agent, events);
@@ -76,17 +76,18 @@ pub(crate) fn take_output(
 struct Listener<'a> {
     of: AttemptId,
     run: &'a Run,
-    /// As it is after what was heard so far.
+    /// The conversation after the outputs so far.
     conversation: Conversation,
-    /// For a process that has not shown its conversation.
+    /// The meter of a process that has not opened its session yet.
     meter: Meter,
-    /// What the process can do, after what it has declared so far.
+    /// The capabilities of the process, with what it has declared so far.
     capabilities: Capabilities,
-    /// The process has said that it is ready.
+    /// The process has reported that it is ready.
     started: bool,
     stopping: bool,
     in_turn: bool,
-    /// What it has cost that the world does not know of, in billionths of a dollar. Negative when a turn was cheaper than it seemed.
+    /// The cost of the outputs so far that the world does not know yet, in billionths of a dollar. Negative if a turn was cheaper than
+    /// estimated.
     more: i128,
 }
 
@@ -148,13 +149,12 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Whether this is a request of the process that we have answered.
+    /// Whether this is a request of the process that has been decided.
     fn asked_for(&self, request: &str) -> bool {
         self.run.attempt.permissions.iter().any(|pending| pending.request.request == *request)
     }
 
-    /// A process that is ready has a delivery waiting, so its first turn counts as begun. A reader that was restarted may report
-    /// it again.
+    /// When a process is ready, a delivery waits for it. So its first turn counts as begun. A restarted reader may report `Ready` again.
     fn ready(&mut self, session: &str, model: Option<&str>, tools: &[String]) -> Vec<Event> {
         if std::mem::replace(&mut self.started, true) {
             return Vec::new();
@@ -176,8 +176,8 @@ impl<'a> Listener<'a> {
         Some(Event::Run { of: self.of, what: RunEvent::Stopping { why: StopWhy::NotReady { why: cut(why) } } })
     }
 
-    /// A process also begins turns by itself. Without echoes, the beginning of a turn is the sign that the oldest message that waits
-    /// was taken in.
+    /// A turn has begun; a process may begin turns by itself, too. Without echoes, the beginning of a turn confirms the oldest message that
+    /// waits.
     fn turn_starts(&mut self) -> Vec<Event> {
         let begins = !std::mem::replace(&mut self.in_turn, true);
         let oldest = match self.run.attempt.capabilities.echoes_messages {
@@ -193,8 +193,8 @@ impl<'a> Listener<'a> {
         Some(Event::Run { of: self.of, what: RunEvent::MessageHeard { message: delivery.id } })
     }
 
-    /// A budget is used up. A turn that is not over is interrupted; the process of one that cannot be interrupted, or goes on asking
-    /// the model after that, is stopped.
+    /// A budget is used up. A running turn is interrupted. If the turn cannot be interrupted, or the process continues to make requests to
+    /// the model, the process is stopped.
     fn over_budget(&self) -> Vec<Event> {
         let event = |what| Event::Run { of: self.of, what };
         let budget = self.run.attempt.budget;
@@ -212,8 +212,9 @@ impl<'a> Listener<'a> {
         reached.into_iter().chain(act).collect()
     }
 
-    /// A harness that is killed may still say that its turn was cancelled. Without echoes, an interrupt waits until its turn is over, so
-    /// it is known whether there was one. A denial also ends the turn of some programs, unless they ask for something else after it.
+    /// Whether a turn was cancelled without a reason. A process that is being stopped may report a cancelled turn. Without echoes, an
+    /// interrupt waits until the turn has ended, so it is known whether there was one. In some programs, a denied permission ends the turn,
+    /// unless the program asks for another permission after it.
     fn is_interrupted_by_nobody(&self, end: &TurnEnd) -> bool {
         let explained = self.conversation.is_interrupted() || self.run.attempt.denied_last() || self.stopping;
         end.result == TurnResult::Interrupted && !self.capabilities.echoes_messages && !explained
@@ -232,7 +233,7 @@ impl<'a> Listener<'a> {
         if end.result == TurnResult::SessionUnknown && !self.started {
             self.conversation.forget(self.run.attempt.copied);
         }
-        // Not a mark of the kind `interrupted`: that would take the turn back, and the agent program does not.
+        // Not a message of the kind `interrupted`, which would take the turn back. The agent program keeps the turn.
         let interrupted = end.result == TurnResult::Interrupted;
         let broken_off = interrupted.then(|| said(of.agent, MessageKind::System, TURN_INTERRUPTED.to_owned()));
         let ended = Event::Run { of, what: RunEvent::TurnEnded { end: in_short(end), spent, metered } };
@@ -248,18 +249,18 @@ fn speaks(event: &Event) -> bool {
     matches!(event, Event::Message(MessageEvent::Added { kind, .. }) if kind.is_spoken())
 }
 
-/// A tool call as it stands in a history.
+/// A tool call as a message of a history.
 pub(crate) fn tool_call(id: &str, name: &str, input: &str) -> String {
     let input: serde_json::Value = serde_json::from_str(input).unwrap_or_else(|_| input.into());
     serde_json::json!({ "id": id, "name": name, "input": input }).to_string()
 }
 
-/// What a tool answered, as it stands in a history.
+/// A tool result as a message of a history.
 pub(crate) fn tool_result(id: &str, content: &str, is_error: bool) -> String {
     serde_json::json!({ "id": id, "content": content, "is_error": is_error }).to_string()
 }
 
-/// The end of a turn as the world keeps it: without the answer, which is a message already, and within bounds.
+/// The end of a turn as the world keeps it: without the answer, which is a message already, and with short texts.
 fn in_short(end: &TurnEnd) -> TurnEnd {
     let denial = |denial: &Denial| Denial { tool: cut(&denial.tool), tool_use: denial.tool_use.as_deref().map(cut) };
     let result = match &end.result {

@@ -1,23 +1,23 @@
-//! How the harness session of an agent's next process is opened: the agent's own session is resumed, its parent's session is copied, or a
-//! new session begins.
+//! How the session of an agent's next process is opened: the agent's own session continues, the session of its parent is copied, or a new
+//! one starts.
 
 use super::{Conversation, HarnessSession};
 use crate::harness::{Capabilities, Opening, RepeatsHistory};
 use crate::{AgentId, World};
 
-/// The harness session of the agent's parent, as long as it holds exactly what the agent inherited. It can be copied.
+/// The harness session of the agent's parent, if it contains exactly what the agent inherited, so that it can be copied.
 pub fn inherited_session(world: &World, agent: AgentId) -> Option<&HarnessSession> {
     let child = world.agent(agent)?;
     let origin = child.origin?;
     let conversation = world.conversation(origin.agent)?;
     let unmoved = origin.upto.is_some() && world.agent(origin.agent)?.last_message == origin.upto;
-    // What waits to be heard, or is about to be said, is not in it yet, or in part.
+    // A message that waits, or a turn that runs, may be in the harness session partly or not at all.
     let at_rest = !conversation.has_words() && world.run(origin.agent).is_none_or(|run| !run.attempt.in_turn);
     let copyable = child.cuts.is_empty() && world.conversation(agent).is_none_or(|own| !own.orphaned);
     conversation.harness_session.as_ref().filter(|_| unmoved && at_rest && copyable)
 }
 
-/// The harness session of the agent's parent, and the turn up to which it holds exactly what the agent inherited.
+/// The harness session of the agent's parent, and the turn up to which it contains exactly what the agent inherited.
 fn inherited_turn(world: &World, agent: AgentId) -> Option<(&HarnessSession, &str)> {
     let child = world.agent(agent)?;
     let origin = child.origin?;
@@ -27,9 +27,9 @@ fn inherited_turn(world: &World, agent: AgentId) -> Option<(&HarnessSession, &st
     conversation.harness_session.as_ref().filter(|_| copyable).map(|it| (it, turn.as_str()))
 }
 
-/// How the session of the agent's next process is opened. The agent's own session goes on, if this machine has it. Otherwise the
-/// session of its parent is copied, if it holds exactly what the agent inherited, as a whole or up to a turn. Otherwise a new session
-/// begins.
+/// How the session of the agent's next process is opened. The agent's own session continues, if it is on this machine. Otherwise the
+/// session of its parent is copied, if it contains exactly what the agent inherited, as a whole or up to a turn. Otherwise a new session
+/// starts.
 pub fn opening(world: &World, agent: AgentId, capabilities: Capabilities) -> Opening {
     let Some(run) = world.run(agent) else { return Opening::New };
     let is_here = |it: &&HarnessSession| it.harness == run.spec.harness && it.host == run.spec.host;
@@ -43,7 +43,7 @@ pub fn opening(world: &World, agent: AgentId, capabilities: Capabilities) -> Ope
         };
         return Opening::Resume { session: own.session.clone(), repeats_history };
     }
-    // What its process has declared counts more than what is known of the harness.
+    // What the process has declared counts more than what the harness declares in general.
     let is_here = |it: &&HarnessSession| is_here(it) && it.capabilities.unwrap_or(capabilities).forks;
     if let Some(inherited) = inherited_session(world, agent).filter(is_here) {
         return Opening::Fork { from: inherited.session.clone(), upto: None };

@@ -1,39 +1,39 @@
-//! Places: only so many agents have processes at once. The others wait for a place, in order.
+//! Places limit how many agents have processes at the same time. The other agents wait for a place, in order.
 //!
-//! A run that is in its tool `wait` does nothing, and often waits for an agent below it. So it lends its place to one agent below it
-//! at a time; otherwise agents that fork and wait could take all places, and their children would never begin. A borrowed place can be
-//! lent again, [`MAX_LENDERS`] times. A run whose wait is over works again at once, beside the one that has borrowed its place; then
-//! no run begins until fewer runs work than there are places. So agents that fork and wait without end have a bounded number of processes,
-//! too: never more than `MAX_LENDERS + 1` for each place.
+//! A run that is in its tool `wait` does nothing, and often waits for an agent below it. So it lends its place to one agent below it at a
+//! time. Otherwise agents that fork and wait could take all places, and their children would never start. A borrowed place can be lent
+//! again, up to [`MAX_LENDERS`] times. When the wait of a run is over, the run works again at once, at the same time as the run that has
+//! borrowed its place. Then no run starts until fewer runs work than there are places. So the number of processes is limited even if agents
+//! fork and wait without end: at most `MAX_LENDERS + 1` for each place.
 
 use super::Run;
 use crate::agent::ancestors;
 use crate::{AgentId, World};
 use std::collections::BTreeSet;
 
-/// The tool in which an agent waits for others. Meanwhile it does nothing, so its slot and its place can be used by its forks.
+/// The tool with which an agent waits for others. In the meantime it does nothing, so its forks can use its slot and its place.
 pub(crate) const WAIT_TOOL: &str = "wait";
 
-/// How often a place can be lent again. Forks of forks that wait for each other are rarely deeper. Deeper forks wait for a place like all
-/// other runs.
+/// How often a borrowed place can be lent again. Forks of forks that all wait for each other are rarely deeper. Deeper ones wait for a
+/// place like all others.
 pub const MAX_LENDERS: usize = 4;
 
 /// The places of one machine.
 #[derive(Debug)]
 pub struct Places<'a> {
     world: &'a World,
-    /// How many are not taken.
+    /// How many places are free.
     free: usize,
-    /// How many more may work: those that are not in their tool `wait`.
+    /// How many more runs may work. A run in its tool `wait` does not count.
     may_work: usize,
-    /// How many more may have a process.
+    /// How many more processes are allowed.
     may_live: usize,
     /// The runs that could lend their places and have not.
     lenders: BTreeSet<AgentId>,
 }
 
 impl<'a> Places<'a> {
-    /// What is left of so many places, when these agents have one each or have borrowed one.
+    /// The free places, if there are `places` in all and the agents in `held` have one each or have borrowed one.
     pub fn new(world: &'a World, places: usize, held: impl IntoIterator<Item = AgentId>) -> Self {
         let awaits_others = |agent: &AgentId| world.run(*agent).is_some_and(Run::awaits_others);
         let mut held: Vec<(usize, AgentId)> =
@@ -44,7 +44,7 @@ impl<'a> Places<'a> {
         let may_work = places.saturating_sub(held.len() - awaiting.len());
         let may_live = places.saturating_mul(MAX_LENDERS + 1).saturating_sub(held.len());
         let mut it = Self { world, free: places, may_work, may_live, lenders };
-        // The deepest first: each borrows from the nearest that lends.
+        // The deepest agents first: each borrows from its nearest ancestor that lends.
         held.sort_unstable_by(|one, other| other.cmp(one));
         for (_, agent) in held {
             if !it.borrow(agent) {
@@ -54,12 +54,12 @@ impl<'a> Places<'a> {
         it
     }
 
-    /// Whether no run can begin.
+    /// Whether no run can start.
     pub fn are_taken(&self) -> bool {
         self.is_full() || (self.free == 0 && self.lenders.is_empty())
     }
 
-    /// Gives an agent a place, if there is one for it.
+    /// Gives an agent a place, if there is one. False if not.
     pub fn take(&mut self, agent: AgentId) -> bool {
         if self.is_full() {
             return false;
@@ -75,7 +75,7 @@ impl<'a> Places<'a> {
         true
     }
 
-    /// Whether as many work or have processes as may.
+    /// Whether the limit of working runs or of processes is reached.
     fn is_full(&self) -> bool {
         self.may_work == 0 || self.may_live == 0
     }
@@ -87,7 +87,7 @@ impl<'a> Places<'a> {
 }
 
 impl Run {
-    /// Whether it is in its tool `wait`, and so does nothing.
+    /// Whether the agent is in its tool `wait`, and so does nothing.
     pub fn awaits_others(&self) -> bool {
         self.attempt.waiting_call.is_some()
     }

@@ -1,4 +1,4 @@
-//! How an agent is to be run, and what such a wish must keep to.
+//! How a run is carried out (`RunSpec`), and the limits of that.
 
 use crate::Refusal;
 use crate::permission::PermissionPolicy;
@@ -9,21 +9,21 @@ use std::sync::Arc;
 pub const MAX_SPEC_BYTES: usize = 4_096;
 /// The shortest silence that may count as stuck.
 pub const MIN_STALL_MS: u64 = 1_000;
-/// The longest: a week.
+/// The longest silence that may count as stuck: a week.
 pub const MAX_STALL_MS: u64 = 7 * 24 * 3_600 * 1_000;
-/// More than this many crashes in a row are not bad luck.
+/// The most retries. So many crashes in a row have a cause that a retry does not remove.
 pub const MAX_RETRIES: u32 = 100;
 
-/// How an agent is to be run.
+/// How a run is carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RunSpec {
-    /// The adapter that knows how to start the process.
+    /// The name of the harness.
     pub harness: String,
-    /// Where it runs: processes do not move between machines.
+    /// The machine on which the agent runs. Processes do not move between machines.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub host: Arc<str>,
-    /// The folder it works in; the project's root without.
+    /// The folder in which the agent works. None: the project's root.
     #[serde(default)]
     pub folder: Option<String>,
     #[serde(default)]
@@ -31,22 +31,22 @@ pub struct RunSpec {
     /// The script that a scripted agent plays.
     #[serde(default)]
     pub script: Option<String>,
-    /// Waits for further messages after a turn, instead of ending.
+    /// Wait for further messages after a turn, instead of ending.
     #[serde(default)]
     pub stays: bool,
     /// Silence that counts as stuck.
     pub stall_ms: u64,
-    /// Whether a stuck process is stopped. Otherwise a person is asked.
+    /// Whether a stuck process is stopped. Otherwise the user is asked.
     #[serde(default)]
     pub kill_stuck: bool,
     /// How often a crashed process is resumed.
     pub retries: u32,
-    /// Whether the run waits out rate limits and overloads.
+    /// Whether the run waits for rate limits and overloads to end.
     pub parks: bool,
-    /// Its work is done when it has signalled: an end without a signal is a crash, whatever the exit code.
+    /// The agent must send a signal. An end without a signal is a crash, whatever the exit code is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signals: bool,
-    /// What its agent may do without asking. Runs from before there were permissions have none.
+    /// What the agent may do without asking. None in runs of older versions, which had no permissions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<PermissionPolicy>,
 }
@@ -73,7 +73,7 @@ pub(crate) fn check_spec(spec: &RunSpec) -> Result<(), Refusal> {
     ])
 }
 
-/// They are kept in memory, and end up on a command line.
+/// Checks the length of texts that are kept in memory and become part of a command line.
 pub(super) fn check_texts<const N: usize>(texts: [Option<&str>; N]) -> Result<(), Refusal> {
     match texts.into_iter().flatten().find(|text| text.is_empty() || text.len() > MAX_SPEC_BYTES) {
         Some(text) => Err(Refusal::BadSpec { text: text.chars().take(64).collect() }),

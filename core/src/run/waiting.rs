@@ -1,16 +1,16 @@
-//! What happens to a run when time passes: its process is silent for too long, or a wait ends.
+//! What happens when time passes: a process is silent for too long, or a wait ends.
 
 use super::{Conversation, Run, RunState, StopWhy};
 use crate::event::RunEvent;
 use crate::outcome::{Cause, Exit};
 use crate::{AgentId, Event, World, ask, quest};
 
-/// The deadline of a run has passed ([`Run::deadline`]).
+/// The deadline of a run has passed: its process is silent for too long, or its wait has ended.
 pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     let Some(run) = world.run(agent) else { return Vec::new() };
     let of = run.attempt_id(agent);
     match run.state {
-        // A fork of a quest waits for a slot first.
+        // A step fork waits for a slot first.
         RunState::Parked { .. } if world.step_fork(agent).is_some() => {
             quest::queue_fork(world, agent).into_iter().collect()
         }
@@ -30,8 +30,8 @@ pub(crate) fn due(world: &World, agent: AgentId) -> Vec<Event> {
     }
 }
 
-/// The event that ends a wait: the run is resumed. But a run that was parked for its budget and has nothing left to do is over, because a
-/// resumed process would be asked for a turn without need; the next message starts a run.
+/// The wait of a parked run has ended. A run that had finished its work before it was parked ends here, because another process would only
+/// cost a turn. The next message starts a new run.
 pub(crate) fn goes_on(world: &World, agent: AgentId, run: &Run) -> Event {
     let of = run.attempt_id(agent);
     let waits = world.conversation(agent).is_some_and(Conversation::has_words);

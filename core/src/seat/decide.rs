@@ -1,4 +1,4 @@
-//! What can be asked of seats: open and close their session, summon, wake, register, import.
+//! The commands about seats: open and close their session, summon, wake, register, import.
 
 use super::payload::escape_text;
 use super::words::tell_lead;
@@ -12,17 +12,17 @@ use crate::run::{self, RunSpec};
 use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, Timestamp, World, session};
 use std::collections::BTreeSet;
 
-/// The name of an agent that leads.
+/// The name of the lead's agent.
 pub const LEAD_NAME: &str = "lead";
 /// The label of a session of the seats.
 const LABEL: &str = "seats";
 
-/// How the lead is created or started again.
+/// How the lead is created, or started again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeadOrder {
     /// The id of the agent, if there is no lead yet.
     pub agent: AgentId,
-    /// What it is told first.
+    /// The first message to the lead.
     pub prompt: String,
     pub spec: RunSpec,
 }
@@ -34,7 +34,7 @@ pub struct EggOrder {
     pub agent: AgentId,
     pub color: Option<String>,
     pub gender: Option<String>,
-    /// What the agent is told. Not used if a lead manages the seats.
+    /// The first message to the agent. Not used if a lead manages the seats.
     pub prompt: String,
 }
 
@@ -44,15 +44,15 @@ pub struct Rising {
     pub position: Position,
     /// The id of the agent, if the seat needs a new one.
     pub agent: AgentId,
-    /// What the agent is told. Not used if a lead manages the seats.
+    /// The first message to the agent. Not used if a lead manages the seats.
     pub prompt: String,
     pub has_soul: bool,
     pub has_transcript: bool,
-    /// Messages up to this one are not in the transcript as a whole.
+    /// Messages up to this one are not completely in the transcript.
     pub untold_upto: EventId,
 }
 
-/// Opens a session of the seats. With an order, the lead is started in it.
+/// Opens a session of the seats. With an order, the lead is started in the session.
 pub(crate) fn open(
     world: &World,
     opened: &SeatEvent,
@@ -70,13 +70,13 @@ pub(crate) fn open(
     Ok(started.into_iter().chain([Event::Seat(opened.clone())]).chain(lead).collect())
 }
 
-/// A person ends a session of the seats.
+/// The event for a session of the seats that the user ends. None for any other session.
 pub(crate) fn closing(world: &World, session: SessionId) -> Option<Event> {
     let open = world.seats().session().filter(|open| open.id == session);
     open.map(|_| Event::Seat(SeatEvent::Closing { session }))
 }
 
-/// Starts the lead, with what a person says to it, if anything.
+/// Starts the lead, with the user's message if there is one.
 pub(super) fn start_lead(
     world: &World,
     session: SessionId,
@@ -87,7 +87,7 @@ pub(super) fn start_lead(
     check_content(MessageKind::User, &order.prompt)?;
     let known = world.seats().lead().filter(|lead| living(world, *lead).is_ok());
     let lead = known.unwrap_or(order.agent);
-    // The last process of the lead may take its time to end: the next one waits for it, with all that was said.
+    // If the previous process of the lead has not ended yet, the next process waits for its end. The messages wait, too.
     let rests = known.is_none_or(|lead| run::at_rest(world, lead).is_ok());
     let entered = match known {
         Some(lead) if rests => enter(world, lead, session),
@@ -117,7 +117,7 @@ pub(super) fn start_lead(
         .collect())
 }
 
-/// Creates agents without a name in the seats that are empty or expired. If a lead manages the seats, it is told so.
+/// Creates agents without a name in the seats that are empty or expired. If a lead manages the seats, the lead gets a message about it.
 pub(crate) fn summon(
     world: &World,
     eggs: &[EggOrder],
@@ -159,7 +159,7 @@ pub(crate) fn summon(
     Ok(events)
 }
 
-/// Fills sleeping seats again. A seat without a soul is a birth.
+/// Fills sleeping seats again. In a seat without a soul, a new agent is invited to choose a name.
 pub(crate) fn rise(
     world: &World,
     wanted: &[Rising],
@@ -248,7 +248,7 @@ pub(crate) fn register(
     registered(world, own, Some(seat), identity, now)
 }
 
-/// The events of a registration.
+/// The events with which a seat gets its name and soul.
 pub(super) fn registered(
     world: &World,
     position: Position,
@@ -268,18 +268,18 @@ pub(super) fn registered(
         ..identity.clone()
     };
     let agent = seat.and_then(|seat| seat.agent).filter(|agent| living(world, *agent).is_ok());
-    // A seat that was not summoned here: an agent of the lead's team sits there all the same.
+    // A seat that was not summoned here has no agent yet. An agent of the lead's team sits there, so an agent is created for it.
     let newcomer = match seat.and_then(|seat| seat.agent) {
         None => newcomer(world, position, Some(&name), now),
         Some(_) => Vec::new(),
     };
     let agent_events = agent.map(|agent| named(world, agent, &name)).unwrap_or_default();
-    // The seat first: once it has a name, its agent may hatch.
+    // The event of the seat comes first: once the seat has a name, its agent may hatch.
     let registered = Event::Seat(SeatEvent::Registered { position, identity });
     Ok([registered].into_iter().chain(agent_events).chain(newcomer).collect())
 }
 
-/// An agent of a seat has got its name. If it was hatching, it has hatched.
+/// The agent of a seat gets its name. If the agent was hatching, it is alive now.
 pub(super) fn named(world: &World, agent: AgentId, name: &str) -> Vec<Event> {
     let hatches = world.agent(agent).is_some_and(|it| matches!(it.lifecycle, Lifecycle::Hatching { .. }));
     let hatched = hatches.then_some(AgentEvent::Hatched);
@@ -287,7 +287,7 @@ pub(super) fn named(world: &World, agent: AgentId, name: &str) -> Vec<Event> {
     [renamed].into_iter().chain(hatched).map(|what| Event::Agent { agent, what }).collect()
 }
 
-/// A new agent for a seat of the lead's team that has no agent here. The lead has the agent's process.
+/// Creates an agent for a seat of the lead's team that has no agent here. The lead has the agent's process.
 pub(super) fn newcomer(world: &World, position: Position, name: Option<&str>, now: Timestamp) -> Vec<Event> {
     let Some(session) = world.seats().session().map(|open| open.id) else { return Vec::new() };
     let agent = newcomer_id(world, session, position);
@@ -298,7 +298,7 @@ pub(super) fn newcomer(world: &World, position: Position, name: Option<&str>, no
     born.into_iter().chain(filled).collect()
 }
 
-/// The core makes no random ids. This one is as random as the session's, from which it is made, and differs for each seat and moment.
+/// An id for such an agent. It is made from the session's id, because the core has no randomness, and differs for each seat and event.
 fn newcomer_id(world: &World, session: SessionId, position: Position) -> AgentId {
     let id = |round: u64| {
         let mut bytes = *session.as_bytes();
@@ -323,7 +323,7 @@ pub(crate) fn import(world: &World, documents: &[SeatDocument]) -> Result<Vec<Ev
     Ok(world.seats().merged_with(documents).into_iter().map(imported).collect())
 }
 
-/// The process of a woken agent begins. It starts without its old conversation: what it knows is in the prompt.
+/// Starts the process of a woken agent. The agent does not continue its old conversation: the prompt contains what it should know.
 pub(super) fn begin(world: &World, agent: AgentId, order: &WakeOrder) -> Vec<Event> {
     let words = [
         said(agent, MessageKind::Clear, String::new()),
@@ -333,7 +333,7 @@ pub(super) fn begin(world: &World, agent: AgentId, order: &WakeOrder) -> Vec<Eve
     enter(world, agent, order.session).into_iter().chain(words).collect()
 }
 
-/// An agent takes part in a session.
+/// An agent joins a session.
 pub(crate) fn enter(world: &World, agent: AgentId, session: SessionId) -> Vec<Event> {
     let event = |what| Event::Agent { agent, what };
     let woken = AgentEvent::Woken { session: Some(session) };
@@ -349,7 +349,7 @@ pub(crate) fn enter(world: &World, agent: AgentId, session: SessionId) -> Vec<Ev
     }
 }
 
-/// A new agent below agent 0 that inherits nothing.
+/// Creates an agent below agent 0 that inherits nothing.
 fn born(world: &World, birth: &Birth, now: Timestamp) -> Result<Vec<Event>, Refusal> {
     let root = world.root().ok_or(SeatRefusal::NoSession)?;
     agent::check_name(birth.name.as_deref())?;
@@ -376,7 +376,7 @@ fn check_hatch_ms(ms: u64) -> Result<(), Refusal> {
 
 fn check_identity(identity: &Identity) -> Result<(), Refusal> {
     agent::check_name(identity.name.as_deref())?;
-    // As it is written in the payload of a wake: there a soul is never cut.
+    // The length in the payload of a wake counts, because the payload always contains the whole soul.
     let bytes = identity.soul.as_ref().map(|soul| escape_text(soul).len());
     if let Some(bytes) = bytes.filter(|bytes| *bytes > MAX_SOUL_BYTES) {
         return Err(SeatRefusal::SoulTooLong { bytes }.into());

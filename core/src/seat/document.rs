@@ -1,7 +1,7 @@
-//! The identity document of a seat, as other programs and other machines know it, and merging two of them.
+//! Identity documents of seats, in the form that other programs and machines use, and how two of them are merged.
 //!
-//! Merging is commutative, associative and idempotent, so the same documents give the same result in any order and any number of
-//! times. No soul is lost: a document keeps every soul that was ever merged into it. The one that was born first is shown.
+//! Merging is commutative, associative and idempotent, so the same documents give the same result in any order and any number of times. No
+//! soul is lost: a document keeps every soul that was ever merged into it. The oldest one is shown.
 
 use super::{FaceVariant, Identity, Position, Seat, SeatState};
 use crate::Timestamp;
@@ -18,13 +18,13 @@ use std::sync::Arc;
 pub struct SeatDocument {
     #[serde(rename = "gridPosition")]
     pub position: Position,
-    /// How it was last known to be.
+    /// The last known state of the seat.
     pub vital: Vital,
-    /// Who sits there. The first entry is the one that is shown; more than one only after a merge of different souls.
+    /// The identities of the seat. The first one is shown; there are others only after a merge of different souls.
     pub births: Vec<Born>,
 }
 
-/// The status and what it rests on. Always taken from one document as a whole.
+/// The status and the facts that it is based on. They are always taken from the same document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatVital))]
@@ -37,7 +37,7 @@ pub struct Vital {
     pub last_session_id: Option<String>,
 }
 
-/// A status in a document. In the order in which it wins if two documents are equally old.
+/// The status in a document. The order of the variants decides which one wins if two documents are equally old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatStatus))]
@@ -50,7 +50,7 @@ pub enum SeatStatus {
     Alive,
 }
 
-/// One identity of a seat: a soul and what belongs to it. Without a soul it is a placeholder.
+/// One identity of a seat: a soul and the fields that belong to it. Without a soul it is a placeholder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatBirth))]
@@ -63,7 +63,7 @@ pub struct Born {
     pub fields: SeatFields,
 }
 
-/// What belongs to an identity besides its soul.
+/// The fields of an identity besides the soul.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = SeatFields))]
@@ -84,12 +84,12 @@ pub struct SeatFields {
 }
 
 impl SeatStatus {
-    /// A stored status, or the old `hatching` flag, or nothing at all.
+    /// Reads the status, or the flag `hatching` of older documents.
     pub fn read(status: Option<&str>, hatching: Option<bool>) -> Option<Self> {
         match (status, hatching) {
             (Some("hatching"), _) | (None, Some(true)) => Some(Self::Hatching),
             (Some("alive"), _) => Some(Self::Alive),
-            // `unknown` was a state of an older form: not confirmed yet.
+            // `unknown` was a status of older documents, for a seat that was not confirmed yet.
             (Some("sleeping" | "unknown"), _) | (None, _) => Some(Self::Sleeping),
             (Some("expired"), _) => Some(Self::Expired),
             (Some(_), _) => None,
@@ -117,8 +117,8 @@ impl From<SeatState> for SeatStatus {
     }
 }
 
-/// The newer one wins. The status comes last: a name or a soul that arrives later may change it ([`SeatDocument::settled`]), and that must not
-/// decide which of two reports is the newer one.
+/// The newer one wins. The status is compared last: a name or a soul that arrives later may change it ([`SeatDocument::settled`]), and such
+/// a change must not decide which of two reports is newer.
 impl Ord for Vital {
     fn cmp(&self, other: &Self) -> Ordering {
         let key = |vital: &Self| (vital.last_alive_at, vital.last_session_id.clone(), vital.status);
@@ -143,7 +143,7 @@ impl SeatDocument {
         Self { position, vital, births: [own].into_iter().chain(seat.others.iter().cloned()).collect() }
     }
 
-    /// The document as it is handed to other machines: the births in the order that is the same everywhere.
+    /// The document for other machines: its births are in the order that is the same everywhere.
     #[must_use]
     pub fn shared(&self) -> Self {
         self.merge(self)
@@ -154,7 +154,7 @@ impl SeatDocument {
         self.births.first()
     }
 
-    /// A document from elsewhere as it is here: who lives elsewhere does not live here.
+    /// An imported document as seen here: an agent that is alive elsewhere is not alive here.
     #[must_use]
     pub fn seen_from_here(&self) -> Self {
         let status = match self.vital.status {
@@ -164,8 +164,7 @@ impl SeatDocument {
         Self { vital: Vital { status, ..self.vital.clone() }, ..self.clone() }.settled()
     }
 
-    /// A birth that got a name or a soul has succeeded. Such a seat has neither expired nor does it hatch, whatever the newest report
-    /// says.
+    /// Corrects the status: a seat with a name or a soul is neither hatching nor expired, whatever the newest report says.
     #[must_use]
     pub fn settled(self) -> Self {
         let succeeded = |born: &Born| born.fields.name.is_some() || born.soul.as_ref().is_some_and(|it| !it.is_empty());
@@ -177,7 +176,7 @@ impl SeatDocument {
         }
     }
 
-    /// Both documents in one. They are about the same seat.
+    /// Merges two documents of the same seat.
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
         let mut souls: BTreeMap<Option<Arc<str>>, SeatFields> = BTreeMap::new();
@@ -186,7 +185,7 @@ impl SeatDocument {
             let known = souls.entry(soul).or_insert_with(|| fields.clone());
             *known = known.join(fields);
         }
-        // A placeholder adds nothing if an agent was born in the seat.
+        // A placeholder is dropped if there is an identity with a soul.
         if souls.keys().any(Option::is_some) {
             souls.remove(&None);
         }
@@ -207,15 +206,15 @@ impl Born {
         Identity { name, color, color_name, gender, face_variant, soul: self.soul.clone() }
     }
 
-    /// The first of several births comes first. One that does not say when comes last.
+    /// The oldest birth comes first. A birth without a time comes last.
     fn rank(&self) -> (bool, Option<Timestamp>, Option<Arc<str>>) {
         (self.fields.created_at.is_none(), self.fields.created_at, self.soul.clone())
     }
 }
 
 impl SeatFields {
-    /// Field by field: a value wins over none, the earlier creation over the later one, and otherwise the greater value, which
-    /// means nothing but is the same on every machine.
+    /// Merges field by field: a value wins over none, the earlier creation wins over the later one, and otherwise the greater value wins.
+    /// The greater value means nothing, but it is the same on every machine.
     #[must_use]
     fn join(&self, other: &Self) -> Self {
         let created_at = match (self.created_at, other.created_at) {
@@ -317,7 +316,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same for whole machines: what a seat hands out after imports does not depend on their order.
+        /// On whole machines, too, the documents of the seats after several imports do not depend on the order of the imports.
         #[test]
         fn seats_agree(documents in proptest::collection::vec(document(), 1..6), order in proptest::collection::vec(0_usize..6, 0..12)) {
             let documents: Vec<SeatDocument> = documents
@@ -403,8 +402,8 @@ mod tests {
     }
 
     proptest! {
-        /// The same for machines on which agents sit or sat in the seat. Each keeps showing the soul of its own agent, and no seat
-        /// waits for the name of an agent that does not hatch.
+        /// The documents do not depend on the order of the imports on machines where agents sit or sat in the seat, either. Each machine keeps
+        /// showing the soul of its own agent, and no seat waits for the name of an agent that does not hatch.
         #[test]
         fn seats_with_agents_agree(
             befores in (before(), before()),

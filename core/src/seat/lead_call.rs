@@ -1,5 +1,5 @@
-//! Tool calls of the lead that wait for a result. The log has a call and its result as two messages far apart; what clients are told
-//! about a result also needs the name of the tool, and whether the lead has written an artifact.
+//! Tool calls of the lead without a result. In the log, a call and its result are two messages far apart. Clients that receive a result
+//! also need the name of the tool, and whether the lead has written an artifact.
 
 use super::{Seats, floor};
 use crate::event::SeatEvent;
@@ -11,14 +11,14 @@ use serde_json::Value;
 
 /// How many calls without a result are remembered: the newest. A turn has a few.
 const MAX_CALLS: usize = 256;
-/// The longest id and the longest name of a tool that are remembered, and the longest path, in bytes. Longer ones are no real ones.
+/// The longest id and name of a tool, and the longest path, in bytes. Longer ones are not remembered.
 const MAX_NAME_BYTES: usize = 1 << 10;
 const MAX_PATH_BYTES: usize = 4 << 10;
-/// Where artifacts are, from the folder of the lead.
+/// The folder of the artifacts, relative to the lead's folder.
 const ARTIFACTS: &str = "memory/";
-/// How much of a file is looked through for what it says about itself, in bytes: its head comes first.
+/// How many bytes of a file are searched for its `meta` elements. They are at its beginning.
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// The longest text that is taken from it, in characters.
+/// The longest text that is taken from such an element, in characters.
 const MAX_META_CHARS: usize = 1_000;
 
 /// A tool call of the lead.
@@ -26,7 +26,7 @@ const MAX_META_CHARS: usize = 1_000;
 pub struct LeadCall {
     pub id: String,
     pub tool: String,
-    /// The artifact that it writes.
+    /// The artifact that the call writes.
     pub artifact: Option<ArtifactWrite>,
 }
 
@@ -40,7 +40,7 @@ pub struct ArtifactWrite {
     pub meta: Option<ArtifactMeta>,
 }
 
-/// What an artifact says about itself, in elements such as `<meta name="artifact-description" content="…">`.
+/// The description of an artifact, from elements such as `<meta name="artifact-description" content="…">`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ArtifactMeta {
@@ -83,7 +83,7 @@ impl LeadCall {
         Self { id: id.to_owned(), tool: tool.to_owned(), artifact: ArtifactWrite::of(input) }
     }
 
-    /// From a tool call as it stands in a history.
+    /// Reads a tool call from a message of a history.
     pub(crate) fn read(content: &str) -> Option<Self> {
         let call: Value = serde_json::from_str(content).ok()?;
         let name = |value: &'_ Value| value.as_str().filter(|it| it.len() <= MAX_NAME_BYTES).map(str::to_owned);
@@ -105,19 +105,19 @@ impl ArtifactWrite {
     }
 }
 
-/// The id of the call that a result answers, as it stands in a history.
+/// The id of the call that a result answers, from a message of a history.
 fn answered(content: &str) -> Option<String> {
     let result: Value = serde_json::from_str(content).ok()?;
     result["id"].as_str().map(str::to_owned)
 }
 
-/// The artifacts that the lead has written, from what its process said.
+/// The artifacts that the lead has written, from the outputs of its process.
 pub(crate) fn artifacts(world: &World, agent: AgentId, outputs: &[Output]) -> Vec<Event> {
     let seats = world.seats();
     if seats.lead() != Some(agent) {
         return Vec::new();
     }
-    // A call and its result may be read at once.
+    // A call and its result may be in the same outputs.
     let mut calls: Vec<LeadCall> = Vec::new();
     let mut written = Vec::new();
     for output in outputs {

@@ -1,7 +1,7 @@
-//! Markers: the lines with which an agent tells Hatchery about its team, in the middle of its words.
+//! Markers: lines in an agent's text that report to Hatchery about its team.
 //!
-//! A marker counts only at the start of a line, outside of code fences and quotes. Its JSON may span several lines, and text may
-//! follow it. A marker that cannot be read is a problem that is reported, never silence.
+//! A marker counts only at the start of a line, outside of code fences and quotes. Its JSON may span several lines, and text may follow it.
+//! A marker that cannot be read leads to an event that says so.
 
 use super::{FaceVariant, Identity, ListedStatus, Position, SeatListed};
 use crate::agent::check_name;
@@ -9,18 +9,18 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// How much of a marker that cannot be read is repeated in its report.
+/// How many characters of a marker that cannot be read its event contains.
 const SHOWN_CHARS: usize = 200;
 /// How many entries of a report are read. There are nine seats.
 const MAX_ENTRIES: usize = 64;
-/// How far the JSON of one marker may reach, in bytes.
+/// The longest JSON of a marker, in bytes.
 const MAX_MARKER_BYTES: usize = 512 << 10;
 
 const REGISTERED: &str = "[AGENT_REGISTERED]";
 const STATUS: &str = "[AGENT_STATUS]";
 const ACTION: &str = "[ACTION]";
 
-/// What an agent says with a marker.
+/// A marker that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marker {
     Registered {
@@ -29,23 +29,23 @@ pub enum Marker {
     },
     SeatStatus {
         agents: Vec<SeatListed>,
-        /// Whether every entry could be read. The others are problems of their own.
+        /// Whether every entry could be read. Each of the other entries is a problem of its own.
         whole: bool,
     },
 }
 
-/// A marker that cannot be followed.
+/// A marker that cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkerProblem {
     pub marker: String,
     pub reason: String,
 }
 
-/// What was found in a text.
+/// The result of a search for markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
     pub found: Vec<Result<Marker, MarkerProblem>>,
-    /// The text without the markers of status: those are not part of the conversation.
+    /// The text without status markers, which are not part of the conversation.
     pub shown: String,
 }
 
@@ -54,7 +54,7 @@ pub struct Scanned {
 struct Fence {
     mark: char,
     length: usize,
-    /// Nothing stands after the marks.
+    /// Nothing follows the marks.
     bare: bool,
 }
 
@@ -69,18 +69,18 @@ impl Fence {
         (length >= 3 && !is_inline).then(|| Self { mark, length, bare: rest.trim().is_empty() })
     }
 
-    /// By as many of the same marks or more, with nothing after them.
+    /// Whether `other` closes this block: it has as many of the same marks or more, and nothing after them.
     fn is_closed_by(self, other: Self) -> bool {
         other.bare && other.mark == self.mark && other.length >= self.length
     }
 }
 
-/// Finds the markers in the words of an agent.
+/// Finds the markers in the text of an agent.
 pub fn scan(text: &str) -> Scanned {
     look_through(text, Extent::Whole)
 }
 
-/// The words of an agent of the seats as a person reads them: without the markers of status.
+/// The text of an agent of the seats as people read it: without status markers.
 pub fn shown(text: &str) -> Cow<'_, str> {
     // `[AGENT_REGISTERED]` stays in the text.
     match [STATUS, ACTION].into_iter().any(|name| text.contains(name)) {
@@ -89,8 +89,8 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same of a text that is still written. What may become a marker is held back until it is known what it is, so that nothing
-/// has to be taken away again: this is always a beginning of what is shown later.
+/// Like [`shown`], for a text that is still being written. A part that may become a marker is held back, so that no shown text has to be
+/// removed later: the result is always a beginning of the text that is shown in the end.
 pub fn shown_so_far(text: &str) -> Cow<'_, str> {
     match text.contains('[') {
         true => Cow::Owned(look_through(text, Extent::Beginning).shown),
@@ -98,7 +98,7 @@ pub fn shown_so_far(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// How much of a text is there.
+/// Whether the whole text is there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Whole,
@@ -140,7 +140,7 @@ fn look_through(text: &str, extent: Extent) -> Scanned {
                 scanned.found.extend(found);
                 let (said, after) = rest.split_at(length);
                 let (tail, after) = after.split_at(after.find('\n').map_or(after.len(), |at| at + 1));
-                // The rest of the line stays, unless nothing is on it.
+                // The rest of the line stays, unless it is empty.
                 let kept = match (is_status, tail.trim().is_empty()) {
                     (true, true) => ["", ""],
                     (true, false) => ["", tail],
@@ -154,12 +154,12 @@ fn look_through(text: &str, extent: Extent) -> Scanned {
     scanned
 }
 
-/// What stands at the start of a text that begins with the name of a marker.
+/// What follows the name of a marker.
 struct Reading {
     found: Vec<Result<Marker, MarkerProblem>>,
-    /// How many bytes belong to it.
+    /// How many bytes of the text belong to the marker.
     length: usize,
-    /// More text could make it something else.
+    /// More text could change the result.
     is_open: bool,
 }
 
@@ -169,7 +169,7 @@ fn read(name: &str, text: &str) -> Reading {
     let rejected = |reason: String, is_open| Reading { found: vec![Err(problem(reason))], length: line, is_open };
     let body = &text[name.len()..];
     let start = body.len() - body.trim_start_matches([' ', '\t']).len();
-    // An object may also begin on the next line.
+    // The object may begin on the next line.
     let next_line = body[start..].strip_prefix('\n').or_else(|| body[start..].strip_prefix("\r\n"));
     let start = match next_line.map(str::trim_start) {
         Some(next) if next.starts_with('{') => body.len() - next.len(),
@@ -195,7 +195,7 @@ fn read(name: &str, text: &str) -> Reading {
     }
 }
 
-/// What a marker says. Nothing if it is not for us, and more than one thing if a part of it cannot be followed.
+/// The meaning of a marker. Empty if the marker is not about agents. Several items if a part of it cannot be carried out.
 fn understand(name: &str, value: Value) -> Vec<Result<Marker, String>> {
     match name {
         REGISTERED => vec![registered(value)],
@@ -248,8 +248,8 @@ fn registered(value: Value) -> Result<Marker, String> {
     Ok(Marker::Registered { position: given.grid_position, identity })
 }
 
-/// A report, and what is wrong with entries of it. A report without any entry that can be read is none: it does not mean that
-/// no agent is alive.
+/// Reads a report, and the problems in its entries. A report in which no entry can be read does not mean that no agent is alive, so it
+/// counts as a problem only.
 fn status(value: Value) -> Vec<Result<Marker, String>> {
     #[derive(Deserialize)]
     struct Report {
@@ -273,7 +273,7 @@ fn status(value: Value) -> Vec<Result<Marker, String>> {
         match serde_json::from_value(entry) {
             Ok(entry) => {
                 let entry = listed(entry);
-                // The seat counts without its name, too. A name that is not allowed must not prevent the next wake.
+                // An entry with a name that is not allowed counts without the name. Such a name would prevent the next wake.
                 match check_name(entry.name.as_deref()) {
                     Ok(()) => agents.push(entry),
                     Err(refusal) => {

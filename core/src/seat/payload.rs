@@ -1,19 +1,19 @@
-//! What an agent is told when its seat is filled again: its soul, and what was said in its last session. As XML, escaped, and
-//! within a budget in characters: the newest lines of the transcript are kept.
+//! The payload for a woken agent: the soul of the seat, and the transcript of its last session. It is XML, escaped, and within a limit in
+//! characters: the newest lines of the transcript are kept.
 
 use super::{Position, Seat};
 use crate::EventId;
 
-/// The longest transcript of one agent, in characters, unless a setting says otherwise.
+/// The longest transcript of one agent, in characters. A setting can change it.
 pub const TRANSCRIPT_CHARS: usize = 60_000;
-/// The longest payload of one agent, in bytes as XML: half of the longest message, so that it fits into a prompt. A soul is not longer
-/// than half of that ([`super::MAX_SOUL_BYTES`]), and the transcript gets the rest.
+/// The longest payload of one agent, in bytes as XML: half of the longest message, so that it fits into a prompt. The longest soul takes
+/// half of it ([`super::MAX_SOUL_BYTES`]); the rest is for the transcript.
 pub const MAX_PAYLOAD_BYTES: usize = 512 << 10;
 
-/// Put where older lines were left out.
+/// This mark is in the place of older lines that were left out.
 const LEFT_OUT: &str = "[…]";
 
-/// One thing that was said, and who said it.
+/// One message, and who said it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpeakerLine {
     /// The event of the message.
@@ -22,7 +22,7 @@ pub struct SpeakerLine {
     pub text: String,
 }
 
-/// What one agent is told.
+/// The payload for one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     pub position: Position,
@@ -32,7 +32,7 @@ pub struct Payload {
     pub gender: String,
     pub soul: String,
     pub transcript: String,
-    /// Messages up to this one are not in the transcript as a whole.
+    /// Messages up to this one are not completely in the transcript.
     pub untold_upto: EventId,
 }
 
@@ -51,7 +51,7 @@ impl Payload {
             transcript: kept,
             untold_upto,
         };
-        // What a character takes depends on the text, so a budget that is too large is halved until the payload fits.
+        // How many bytes a character takes depends on the text. So the limit is halved until the payload fits.
         let mut budget_chars = budget_chars.min(payload.transcript.chars().count());
         while payload.xml().len() > MAX_PAYLOAD_BYTES && budget_chars > 0 {
             budget_chars /= 2;
@@ -68,7 +68,7 @@ impl Payload {
         !self.transcript.is_empty()
     }
 
-    /// The payload as XML. Without a soul it is a birth.
+    /// The payload as XML. The type is `birth` if the seat has no soul.
     pub fn xml(&self) -> String {
         let kind = if self.has_soul() { "wake" } else { "birth" };
         format!(
@@ -87,17 +87,18 @@ impl Payload {
     }
 }
 
-/// The newest lines that fit, and the last message that is not among them as a whole. A line that does not fit alone keeps its end.
+/// The newest lines within the limit, and the last message that is not completely among them. If even the newest line is too long, its end
+/// is kept.
 fn transcript(said: &[SpeakerLine], budget_chars: usize) -> (String, EventId) {
     let mut kept: Vec<String> = Vec::new();
     let mut left = budget_chars;
-    // What was said before the first line, in an earlier session, is not told either.
+    // Messages of earlier sessions are not in the transcript either.
     let mut untold_upto = said.first().map_or(EventId::START, |first| first.id.before());
     for line in said.iter().rev() {
         let written = format!("[{}]: {}", line.speaker, line.text);
         let chars = written.chars().count();
         if chars + 1 > left {
-            // The newest line is never left out as a whole.
+            // At least the end of the newest line is kept.
             if kept.is_empty() {
                 let end: String = written.chars().skip(chars.saturating_sub(budget_chars)).collect();
                 kept.push(end);
@@ -113,12 +114,12 @@ fn transcript(said: &[SpeakerLine], budget_chars: usize) -> (String, EventId) {
     (kept.join("\n"), untold_upto)
 }
 
-/// Text between tags. Quotes stay as they are: escaped, they would make a long soul several times as long.
+/// Escapes text between tags. Quotes stay as they are, because escaped quotes would make a long soul several times as long.
 pub(super) fn escape_text(text: &str) -> String {
     escape(text).replace("&quot;", "\"").replace("&apos;", "'")
 }
 
-/// Text that cannot close a tag or an attribute. Characters that XML cannot hold are replaced.
+/// Escapes text so that it cannot close a tag or an attribute. Characters that XML does not allow are replaced.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -13,48 +13,48 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How many replies of the team inbox are remembered, so that none is taken in twice. An inbox that brings back an older entry
-/// than that would repeat it.
+/// How many replies of the team inbox are remembered, so that none is taken twice. If an inbox brings back an older entry, that entry is
+/// repeated.
 pub const MAX_REPLIES: usize = 20_000;
-/// How many messages to the lead that it has not heard are remembered with their seats: the newest.
+/// How many messages that the lead has not received yet are remembered with their seats: the newest.
 const MAX_ROUTES: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seats {
     places: OrdMap<Position, Arc<Seat>>,
-    /// The agent in the middle, if there ever was one.
+    /// The agent in the middle seat, if there ever was one.
     lead: Option<AgentId>,
-    /// The session that is open.
+    /// The open session of the seats.
     session: Option<SeatSession>,
     /// Every agent that ever sat in a seat, and the seat. Leads sit in the middle.
     agents: OrdMap<AgentId, Position>,
-    /// Wakes that wait for the end of an old process.
+    /// Wakes that wait for the end of the agent's previous process.
     orders: OrdMap<Position, Arc<WakeOrder>>,
-    /// The latest replies of the team inbox, the oldest first, and the same as a set.
+    /// The last replies of the team inbox, the oldest first. `known_replies` has the same as a set.
     replies: Vector<Arc<str>>,
     known_replies: OrdSet<Arc<str>>,
-    /// The messages to the lead that it has not heard yet, each with the seat that it is to be passed on to.
+    /// The messages that the lead has not received yet. If the lead is to pass a message on, the seat is given.
     routes: OrdMap<EventId, Option<Position>>,
-    /// The seat that the last message was for that the lead has heard. What the lead says next are the words of that seat.
+    /// The seat of the last message that the lead has received. The lead's next texts are the words of that seat's agent.
     route: Option<Position>,
-    /// What the agent of a seat has been told in another way, although its inbox file may still have it.
+    /// Messages that the agent of a seat has received in another way, although its inbox file may still contain them.
     told: OrdMap<Position, Told>,
-    /// The seats whose agents leave their inbox files unread. Forgotten when the seat sleeps.
+    /// The seats whose agents leave their inbox files unread. A seat is removed when it sleeps.
     unread: OrdSet<Position>,
-    /// The lead's next process, which waits for the end of the last one.
+    /// The lead's next process, which waits for the end of the previous one.
     lead_order: Option<Arc<(SessionId, RunSpec)>>,
     /// Tool calls of the lead without a result, the oldest first.
     pub(super) calls: Vector<Arc<LeadCall>>,
-    /// How the last process of the lead ended, if it ended with a code and no other one was asked for.
+    /// The exit code of the lead's previous process. None if there was no code, or if another process was requested since.
     lead_exit: Option<i32>,
 }
 
-/// Which messages an agent has been told in another way than by its inbox file.
+/// Which messages an agent has received in another way than through its inbox file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Told {
     /// The lead was asked to pass on all messages up to this one.
     passed_on: EventId,
-    /// The last wake has told the messages after the first position, up to the second one. Its transcript had no room for older ones.
+    /// The payload of the last wake contained the messages after the first position, up to the second one. It had no room for older ones.
     by_wake: (EventId, EventId),
 }
 
@@ -97,17 +97,17 @@ impl Seats {
         self.position_of(agent) == Some(Position::LEAD)
     }
 
-    /// The seat for which the lead speaks: the last message that it has heard was to be passed on to that seat.
+    /// The seat for which the lead speaks: the last message that the lead received was to be passed on to that seat.
     pub fn route(&self) -> Option<Position> {
         self.route
     }
 
-    /// Whether the agent of a seat was told a message that its inbox file may still have: through the lead, or by a wake.
+    /// Whether the agent of a seat has received a message in another way than through its inbox file: through the lead, or with a wake.
     pub fn was_told(&self, position: Position, message: EventId) -> bool {
         self.told.get(&position).is_some_and(|told| told.has(message))
     }
 
-    /// Whether the agent of a seat has left a message in its inbox file unread, so that the lead passes on what is said to it.
+    /// Whether the agent of a seat has left a message in its inbox file unread. Then the lead passes messages on to this agent.
     pub fn leaves_unread(&self, position: Position) -> bool {
         self.unread.contains(&position)
     }
@@ -121,12 +121,12 @@ impl Seats {
         self.session.as_ref()
     }
 
-    /// The seat that an agent sits in, or sat in.
+    /// The seat in which an agent sits or sat.
     pub fn position_of(&self, agent: AgentId) -> Option<Position> {
         self.agents.get(&agent).copied()
     }
 
-    /// The words of an agent as a person reads them. Only agents of the seats have markers in their words.
+    /// The text of an agent as people read it. Only agents of the seats have markers in their texts.
     pub fn shown<'t>(&self, agent: AgentId, text: &'t str) -> Cow<'t, str> {
         match self.position_of(agent) {
             Some(_) => super::shown(text),
@@ -139,28 +139,29 @@ impl Seats {
         self.agents.iter().filter(move |(_, seat)| **seat == position).map(|(agent, _)| *agent)
     }
 
-    /// The seat that an agent sits in now.
+    /// The seat in which an agent sits now.
     pub fn occupied_by(&self, agent: AgentId) -> Option<(Position, &Seat)> {
         let position = self.position_of(agent)?;
         self.seat(position).filter(|seat| seat.agent == Some(agent)).map(|seat| (position, seat))
     }
 
-    /// Whether the agent has yet to choose a name. Its first words do not hatch it.
+    /// Whether the agent has not chosen a name yet. Such an agent does not hatch with its first words.
     pub fn is_nameless(&self, agent: AgentId) -> bool {
         self.occupied_by(agent).is_some_and(|(_, seat)| matches!(seat.state, SeatState::Hatching { .. }))
     }
 
-    /// Wakes that wait for the end of an old process.
+    /// Wakes that wait for the end of the agent's previous process.
     pub fn orders(&self) -> impl Iterator<Item = (Position, &WakeOrder)> {
         self.orders.iter().map(|(position, order)| (*position, order.as_ref()))
     }
 
-    /// The lead's next process, which waits for the end of the last one.
+    /// The lead's next process, which waits for the end of the previous one.
     pub fn lead_order(&self) -> Option<&(SessionId, RunSpec)> {
         self.lead_order.as_deref()
     }
 
-    /// Whether an agent is the lead, and its next process waits for the end of the last one. That process will hear what is said now.
+    /// Whether an agent is the lead and its next process waits for the end of the previous one. The next process receives messages that are
+    /// sent now.
     pub fn awaits(&self, agent: AgentId) -> bool {
         self.lead == Some(agent) && self.lead_order.is_some()
     }
@@ -169,7 +170,7 @@ impl Seats {
         self.known_replies.contains(key)
     }
 
-    /// What the seats' documents become with documents from elsewhere. Only those that change.
+    /// The documents of the seats after a merge with documents from elsewhere. Only the ones that change.
     pub(crate) fn merged_with(&self, documents: &[SeatDocument]) -> Vec<SeatDocument> {
         let mut merged: Vec<SeatDocument> = Vec::new();
         for document in documents.iter().map(SeatDocument::seen_from_here) {
@@ -187,7 +188,7 @@ impl Seats {
         changed.collect()
     }
 
-    /// When something happens to a seat by itself. An agent without a name has a deadline of its own.
+    /// The deadlines of the seats. An agent without a name has a deadline of its own.
     pub(crate) fn deadlines(&self) -> impl Iterator<Item = (Timestamp, Position)> {
         self.iter().filter_map(|(position, seat)| {
             let hatches = matches!(seat.state, SeatState::Hatching { .. }) && seat.agent.is_some();
@@ -225,7 +226,7 @@ impl Seats {
                         }
                     });
                     self.fill(egg.position, egg.agent, ts, SeatInput::Summoned { until: egg.until });
-                    // The appearance of an expired seat is dropped, because no agent has it. A soul always stays.
+                    // An expired seat gets a new appearance, because no agent has the old one. A soul always stays.
                     self.change(egg.position, ts, |seat| {
                         if !seat.has_soul() {
                             seat.identity = identity;
@@ -245,7 +246,7 @@ impl Seats {
                     let input = listed.map_or(SeatInput::ReportedGone, SeatListed::input);
                     self.take(position, ts, input);
                     if let Some(name) = listed.and_then(SeatListed::chosen_name) {
-                        // A report never replaces a name that was chosen.
+                        // A report never replaces a name that an agent has chosen.
                         self.change_known(position, |seat| {
                             seat.identity.name.get_or_insert_with(|| name.to_owned());
                         });
@@ -306,7 +307,7 @@ impl Seats {
         }
     }
 
-    /// A session is to end: the seats that were alive in it sleep. Seats of another session do not hear of it.
+    /// A session is to end. The seats that were alive in it sleep. Seats of another session do not change.
     pub(crate) fn session_ending(&mut self, ts: Timestamp, session: SessionId) {
         if self.session.as_ref().is_none_or(|open| open.id != session) {
             return;
@@ -318,7 +319,7 @@ impl Seats {
         positions.into_iter().for_each(|position| self.take(position, ts, SeatInput::SessionEnded));
     }
 
-    /// An agent was killed or has expired. Its seat is free for another one, and keeps the identity.
+    /// An agent was killed or has expired. Its seat is free for another agent, and keeps the identity.
     pub(crate) fn agent_gone(&mut self, ts: Timestamp, agent: AgentId) {
         let Some((position, _)) = self.occupied_by(agent) else { return };
         self.orders.remove(&position);
@@ -326,19 +327,19 @@ impl Seats {
         self.change_known(position, |seat| seat.agent = None);
     }
 
-    /// The lead's process has ended, or (without a code) another one was asked for.
+    /// The lead's process has ended, or (without a code) another one was requested.
     pub(crate) fn lead_ended(&mut self, code: Option<i32>) {
         self.lead_exit = code;
         self.calls.clear();
     }
 
-    /// The lead's next process was asked for.
+    /// The lead's next process was requested.
     pub(crate) fn lead_begins(&mut self) {
         self.lead_ended(None);
         self.lead_order = None;
     }
 
-    /// The lead was told something. If a seat is meant, the event before has said so.
+    /// The lead got a message. If it is for a seat, the event before it has said so.
     pub(crate) fn lead_told(&mut self, message: EventId) {
         self.routes.entry(message).or_insert(None);
         if self.routes.len() > MAX_ROUTES {
@@ -346,7 +347,7 @@ impl Seats {
         }
     }
 
-    /// The lead has heard a message, or a briefing with all messages before it. It answers the last one of them.
+    /// The lead has received a message, or a briefing with all messages before it. It answers the last one of them.
     pub(crate) fn lead_heard(&mut self, delivery: EventId) {
         let (heard, later) = self.routes.split(&delivery);
         let last = self.routes.get(&delivery).copied().or_else(|| heard.get_max().map(|(_, route)| *route));
@@ -356,20 +357,20 @@ impl Seats {
         }
     }
 
-    /// An agent has begun with the order that its seat had for it.
+    /// The run of a seat's agent was requested, so the seat's order is carried out.
     pub(crate) fn order_carried_out(&mut self, agent: AgentId) {
         if let Some((position, _)) = self.occupied_by(agent) {
             self.orders.remove(&position);
         }
     }
 
-    /// Changes the state of one seat. A seat that this creates has no agent.
+    /// Changes the state of a seat. If this creates the seat, the seat has no agent.
     fn take(&mut self, position: Position, ts: Timestamp, input: SeatInput) {
         let known = self.seat(position);
         let is_known = known.is_some_and(|seat| seat.has_soul() || seat.identity.name.is_some());
         if let Some(state) = next(known.map(|seat| seat.state), input) {
-            // Only a placeholder expires. A seat may have had its name before its last birth, and a soul may arrive from elsewhere
-            // while an agent hatches: such a seat can be woken.
+            // Only a placeholder expires. A seat may have had a name before its last summon, and a soul may arrive from elsewhere while an
+            // agent hatches. Such a seat sleeps, and can be woken.
             let state = if state == SeatState::Expired && is_known { SeatState::ASLEEP } else { state };
             if state != SeatState::Alive {
                 self.unread.remove(&position);
@@ -400,16 +401,16 @@ impl Seats {
         let was_occupied = self.occupants(document.position).next().is_some();
         self.change(document.position, ts, |seat| {
             let state = match document.vital.status {
-                // It lives elsewhere, if at all. Here it can be woken.
+                // If the agent is alive, it is alive elsewhere. Here the seat can be woken.
                 SeatStatus::Alive | SeatStatus::Sleeping => SeatState::ASLEEP,
-                // An agent sits here. That an agent elsewhere has no name does not make this one an egg.
+                // An agent has a place in this seat. If an agent elsewhere has no name, this one is not an egg.
                 SeatStatus::Hatching | SeatStatus::Expired if seat.agent.is_some() => SeatState::ASLEEP,
-                // A clock that is ahead must not keep the seat for longer than a birth takes.
+                // A clock that is ahead must not keep the seat hatching for longer than a birth takes.
                 SeatStatus::Hatching => SeatState::Hatching { until: created.min(ts).plus_ms(HATCH_MS) },
                 SeatStatus::Expired => SeatState::Expired,
             };
-            // Where agents sit or sat, the soul that they had stays, also after a kill: the threads here are about it. Otherwise the
-            // first birth is shown, on every machine the same.
+            // If an agent sits or sat here, its soul stays the shown one, even after a kill, because the threads here are about it.
+            // Otherwise the oldest birth is shown, which is the same on every machine.
             let own = seat.identity.soul.clone().filter(|soul| was_occupied && !soul.is_empty());
             let (mine, others): (Vec<Born>, Vec<Born>) = match own {
                 Some(own) => document.births.iter().cloned().partition(|born| born.soul.as_ref() == Some(&own)),
@@ -425,7 +426,7 @@ impl Seats {
             seat.others = others;
             seat.last_alive = document.vital.last_alive_at;
             seat.last_session = document.vital.last_session_id.clone();
-            // What goes on here is known here. Otherwise the newest report counts.
+            // While an agent works, hatches or is woken here, the state stays. Otherwise the newest report counts.
             let goes_on = match seat.state {
                 SeatState::Alive => true,
                 SeatState::Hatching { .. } => seat.agent.is_some(),
@@ -438,7 +439,7 @@ impl Seats {
         });
     }
 
-    /// Changes a seat, which is created if it is not there.
+    /// Changes a seat. If there is no such seat, it is created.
     fn change(&mut self, position: Position, ts: Timestamp, change: impl FnOnce(&mut Seat)) {
         let new = || {
             Arc::new(Seat {
@@ -463,7 +464,7 @@ impl Seats {
 }
 
 impl Seat {
-    /// Writes an identity down. What is given replaces the appearance; a soul and its name are written once.
+    /// Writes an identity. Given values replace the appearance; the name and the soul are written once.
     fn write(&mut self, given: &Identity) {
         let born = self.has_soul();
         let own = &mut self.identity;

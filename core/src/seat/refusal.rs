@@ -1,4 +1,4 @@
-//! Every "no" about seats.
+//! Every refusal about seats.
 
 use super::{MAX_SAID_CHARS, MAX_SOUL_BYTES, MAX_SPEAKER_BYTES, MAX_TRAIT_BYTES, Position};
 use crate::refusal::RefusalKind;
@@ -10,17 +10,17 @@ pub enum SeatRefusal {
     Active(SessionId),
     #[error("the seats have no session")]
     NoSession,
-    #[error("none of the wanted seats is empty or expired")]
+    #[error("none of the named seats is empty or expired")]
     NothingToSummon,
-    #[error("none of the wanted seats sleeps")]
+    #[error("none of the named seats sleeps")]
     NothingToWake,
     #[error("seat {0} belongs to the lead and is not summoned")]
     LeadSeat(Position),
-    #[error("nobody sits in seat {0}")]
+    #[error("no agent is in seat {0}")]
     Empty(Position),
-    #[error("seat {0} sleeps, so nobody would read the message")]
+    #[error("seat {0} sleeps, so no agent would read the message")]
     Asleep(Position),
-    #[error("the process of seat {0} is in the lead's team, and is not started here")]
+    #[error("the lead runs the process of seat {0}, so Hatchery does not start it")]
     TeamManaged(Position),
     #[error("agent {0} sits in no seat")]
     NoSeat(AgentId),
@@ -44,9 +44,9 @@ pub enum SeatRefusal {
     SpeakerTooLong { bytes: usize },
     #[error("there is no lead to pass the message on")]
     NoLead,
-    #[error("message {0} was passed on before, or told by a wake")]
+    #[error("message {0} was passed on before, or was part of a wake")]
     Relayed(EventId),
-    #[error("the reply was taken in before")]
+    #[error("the reply was recorded before")]
     ReplyTaken,
     #[error("the soul of seat {0} has changed while the wake was prepared")]
     Changed(Position),

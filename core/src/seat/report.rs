@@ -1,4 +1,4 @@
-//! What agents report about seats by markers, and what the daemon knows about the processes that it holds.
+//! What agents report about seats with markers, and what the daemon knows about its processes.
 
 use super::decide::{begin, enter, named, newcomer, register, registered, requested};
 use super::marker::{Marker, MarkerProblem, scan};
@@ -10,8 +10,8 @@ use crate::run::{self, Run, RunState};
 use crate::session::EndReason;
 use crate::{AgentId, Event, Refusal, SessionId, Timestamp, World};
 
-/// Follows the markers in the words of an agent. Agents that sit in no seat have none. `before` is what has been decided about the same
-/// words.
+/// The events of the markers in an agent's texts. Agents that sit in no seat have no markers. `before` are the events that were decided for
+/// the same texts.
 pub(crate) fn take_reports<'a>(
     world: &World,
     agent: AgentId,
@@ -24,7 +24,7 @@ pub(crate) fn take_reports<'a>(
     if !leads && seats.occupied_by(agent).is_none() {
         return Vec::new();
     }
-    // The last words of a process that led an earlier session. They are not about this one.
+    // The last texts of a process that led an earlier session. They are not about this session.
     if seats.awaits(agent) {
         return Vec::new();
     }
@@ -32,7 +32,7 @@ pub(crate) fn take_reports<'a>(
     if found.is_empty() {
         return Vec::new();
     }
-    // Each marker is decided in the world as it is after the markers before it: an agent hatches once.
+    // Each marker is decided in the world after the markers before it, because an agent hatches only once.
     let mut after = world.clone();
     for event in before {
         after.record(event.clone(), now);
@@ -91,7 +91,8 @@ fn follow_marker(
     }
 }
 
-/// A report of which a part could not be read says nothing about the seats that it does not list: those that are alive stay so.
+/// Completes a report of which a part could not be read: it says nothing about the seats that it does not list, so those that are alive
+/// stay alive.
 fn completed(seats: &Seats, agents: Vec<SeatListed>) -> Vec<SeatListed> {
     let is_listed = |position: Position| agents.iter().any(|listed| listed.position == position);
     let unlisted = seats.iter().filter(|(position, seat)| seat.state == SeatState::Alive && !is_listed(*position));
@@ -104,8 +105,8 @@ fn completed(seats: &Seats, agents: Vec<SeatListed>) -> Vec<SeatListed> {
     agents.into_iter().chain(unlisted).collect()
 }
 
-/// The lead's report, and what it means for the agents of the registry: one that hatches gets the name that it is listed with, and
-/// a listed seat without an agent here gets an agent.
+/// The lead's report, and what follows for the agents of the registry: a hatching agent gets the name that the report has for it, and a
+/// listed seat without an agent gets one.
 fn reported(world: &World, lead: AgentId, agents: Vec<SeatListed>, now: Timestamp) -> Vec<Event> {
     let seats = world.seats();
     let mut follows = Vec::new();
@@ -128,8 +129,8 @@ fn reported(world: &World, lead: AgentId, agents: Vec<SeatListed>, now: Timestam
     [reported].into_iter().chain(follows).collect()
 }
 
-/// What follows by itself: a lead or a wake that waited begins, a team without its lead ends, an egg without a process expires, and the
-/// daemon reports on the processes that it holds.
+/// What follows without a command: a lead or a wake that waited begins, a team without its lead ends, an egg without a process expires, and
+/// the daemon reports on its processes.
 pub(crate) fn follow(world: &World) -> Vec<Event> {
     let seats = world.seats();
     if let Some((lead, (session, spec))) = seats.lead().zip(seats.lead_order())
@@ -180,8 +181,8 @@ pub(crate) fn follow(world: &World) -> Vec<Event> {
     vec![Event::Seat(SeatEvent::Reported { by: None, agents })]
 }
 
-/// Where a lead manages the seats, its reports say who is alive. Without its process there is no team, and its next process has to
-/// report again. The agents of the registry live and sleep with their seats.
+/// What follows if a lead manages the seats. Its reports say who is alive. Without the lead's process there is no team, and its next
+/// process has to report again. The agents of the registry wake and sleep with their seats.
 fn team_follows(world: &World, session: SessionId) -> Vec<Event> {
     let seats = world.seats();
     let has_process = seats.lead().and_then(|lead| world.run(lead)).is_some_and(|run| match run.state {
@@ -192,7 +193,7 @@ fn team_follows(world: &World, session: SessionId) -> Vec<Event> {
         return vec![Event::Seat(SeatEvent::Reported { by: None, agents: Vec::new() })];
     }
     let follows = seats.iter().find_map(|(_, seat)| {
-        // The last process of an earlier session may take its time to end.
+        // The last process of an earlier session may not have ended yet.
         let agent = seat.agent.filter(|agent| !world.run(*agent).is_some_and(Run::is_open))?;
         let what = match (seat.state, world.agent(agent)?.lifecycle) {
             (SeatState::Alive, Lifecycle::Sleeping) => AgentEvent::Woken { session: Some(session) },
@@ -206,7 +207,7 @@ fn team_follows(world: &World, session: SessionId) -> Vec<Event> {
     follows.into_iter().collect()
 }
 
-/// Who is alive, said again. Nothing changes by it.
+/// Repeats the report on who is alive. This changes no state.
 pub(crate) fn restate(world: &World) -> Result<Vec<Event>, Refusal> {
     let seats = world.seats();
     seats.session().ok_or(SeatRefusal::NoSession)?;
@@ -219,7 +220,7 @@ pub(crate) fn restate(world: &World) -> Result<Vec<Event>, Refusal> {
     Ok(vec![Event::Seat(SeatEvent::Reported { by: None, agents: alive.map(listed).collect() })])
 }
 
-/// The agent of a seat that has no name, and whose process or whose lead has ended: no process is left that could choose a name.
+/// The agent of a seat without a name, if no process is left that could choose one.
 fn lost_egg(world: &World, seat: &Seat) -> Option<AgentId> {
     let agent = seat.agent.filter(|_| matches!(seat.state, SeatState::Hatching { .. }))?;
     let hatches = matches!(world.agent(agent)?.lifecycle, Lifecycle::Hatching { .. });
@@ -230,7 +231,7 @@ fn lost_egg(world: &World, seat: &Seat) -> Option<AgentId> {
     (hatches && is_left).then_some(agent)
 }
 
-/// The end of a session whose lead manages the seats and was killed, or whose process has failed for good. Its team has ended with it.
+/// The end of a session whose lead manages the seats, if the lead was killed or its process has failed. The team has ended with the lead.
 fn team_ends(world: &World) -> Option<Event> {
     let seats = world.seats();
     let open = seats.session().filter(|open| open.mode == Mode::Lead)?;
@@ -253,7 +254,7 @@ fn team_ends(world: &World) -> Option<Event> {
     if failed { ends(EndReason::Failed) } else { None }
 }
 
-/// The time of a seat is up.
+/// The deadline of a seat has passed.
 pub(crate) fn due(world: &World, position: Position) -> Vec<Event> {
     match world.seats().seat(position).map(|seat| seat.state) {
         Some(SeatState::Hatching { .. }) => vec![Event::Seat(SeatEvent::Expired { position })],
@@ -262,7 +263,7 @@ pub(crate) fn due(world: &World, position: Position) -> Vec<Event> {
     }
 }
 
-/// A process that works, or is started again after a crash or a pause, keeps its seat alive.
+/// Whether the run keeps its seat alive: it works, or will be started again after a crash or a pause.
 fn holds(run: &Run) -> bool {
     run.is_open() && !matches!(run.state, RunState::Stopping { .. })
 }

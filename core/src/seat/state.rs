@@ -1,16 +1,17 @@
-//! The states of a seat. [`next`] says what every input does in every state; nothing else changes a state.
+//! The states of a seat. [`next`] defines the effect of every input in every state; nothing else changes a state.
 
 use crate::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What a seat can be. A seat without a state was never summoned.
+/// The state of a seat. A seat without a state was never summoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SeatState {
     /// An agent was created and has not chosen a name yet.
     Hatching { until: Timestamp },
-    /// An authority says that the agent works or waits for a message.
+    /// The lead or the daemon has reported that the agent works or waits for a message.
     Alive,
-    /// The process is gone. With a time: the seat is about to be filled again, and this is when the attempt counts as failed.
+    /// The process has ended. If `waking` is set, the seat is about to be filled again, and this is the time when the wake counts as
+    /// failed.
     Sleeping { waking: Option<Timestamp> },
     /// The agent chose no name in time. The seat can be summoned again.
     Expired,
@@ -25,14 +26,14 @@ pub enum SeatInput {
     /// A name and a soul arrived.
     Registered,
     ReportedAlive,
-    /// An authority reported it as alive, with a name.
+    /// The lead or the daemon reported the agent as alive, with a name.
     ReportedByName,
-    /// An authority reported, and the seat is not listed or is listed as shut down.
+    /// The lead or the daemon reported, and the seat is not listed or is listed as shut down.
     ReportedGone,
     WakeBegun {
         until: Timestamp,
     },
-    /// The seat was woken and has no soul: it is a birth.
+    /// The seat was woken and has no soul, so its new agent is hatching.
     Reborn {
         until: Timestamp,
     },
@@ -45,7 +46,7 @@ pub enum SeatInput {
 impl SeatState {
     pub const ASLEEP: Self = Self::Sleeping { waking: None };
 
-    /// The word for it, the same everywhere.
+    /// The name of the state, the same in all interfaces.
     pub fn word(self) -> &'static str {
         match self {
             Self::Hatching { .. } => "hatching",
@@ -55,7 +56,7 @@ impl SeatState {
         }
     }
 
-    /// When something happens by itself.
+    /// The time at which the state changes without another input.
     pub fn deadline(self) -> Option<Timestamp> {
         match self {
             Self::Hatching { until } => Some(until),
@@ -65,24 +66,24 @@ impl SeatState {
     }
 }
 
-/// The state after an input. Every pair is named, so that a new state or input must be thought through.
+/// The state after an input. Every pair is named, so that a new state or input has to be considered everywhere.
 pub fn next(state: Option<SeatState>, input: SeatInput) -> Option<SeatState> {
     use SeatState::{Alive, Expired, Hatching, Sleeping};
     match (state, input) {
-        // The birth path. A summon never disturbs an identity, and a name that arrives wins whenever it arrives.
+        // Births. A summon never changes an identity, and a name counts whenever it arrives.
         (None | Some(Expired), SeatInput::Summoned { until }) => Some(Hatching { until }),
         (Some(Hatching { .. } | Alive | Sleeping { .. }), SeatInput::Summoned { .. }) => state,
         (_, SeatInput::Registered) => Some(Alive),
-        // Eggs stay eggs when a report arrives in the middle of a summon: it cannot know them yet.
+        // A report does not change a hatching seat, because it may have been written before the summon.
         (Some(Hatching { .. }), SeatInput::ReportedAlive | SeatInput::ReportedGone) => state,
-        // With a name it is no longer an egg, also if the name comes late.
+        // With a name the agent has hatched, even if the name is late.
         (_, SeatInput::ReportedByName) => Some(Alive),
         (None | Some(Alive | Sleeping { .. }), SeatInput::ReportedAlive) => Some(Alive),
         (Some(Expired), SeatInput::ReportedAlive) => Some(Expired),
         (Some(Alive), SeatInput::ReportedGone) => Some(SeatState::ASLEEP),
-        // A report about others does not end an attempt to wake this seat.
+        // A report about others does not end the wake of this seat.
         (None | Some(Sleeping { .. } | Expired), SeatInput::ReportedGone) => state,
-        // The waking path.
+        // Wakes.
         (Some(Sleeping { .. }), SeatInput::WakeBegun { until }) => Some(Sleeping { waking: Some(until) }),
         (Some(Sleeping { .. }), SeatInput::Reborn { until }) => Some(Hatching { until }),
         (None | Some(Hatching { .. } | Alive | Expired), SeatInput::WakeBegun { .. } | SeatInput::Reborn { .. }) => {
@@ -99,20 +100,20 @@ pub fn next(state: Option<SeatState>, input: SeatInput) -> Option<SeatState> {
     }
 }
 
-/// The one button of the seats.
+/// The one button that the page shows for all seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Button {
     Summon,
     Wake,
-    /// Something is in progress: no button can be pressed.
+    /// Something is in progress, so the button cannot be pressed.
     Waking,
-    /// Everybody who is there is alive.
+    /// All agents of the seats are alive.
     None,
 }
 
-/// Which button there is, from the states of the seats that have one.
+/// The button that is shown, from the states of all seats with a state.
 pub fn button(states: impl IntoIterator<Item = SeatState>) -> Button {
     let visible: Vec<SeatState> = states.into_iter().filter(|state| *state != SeatState::Expired).collect();
     let busy =

@@ -1,4 +1,4 @@
-//! What is said to the agents of seats and to their lead, and how each of them is reached.
+//! Messages to the agents of seats and to their lead, and how they reach the agents.
 
 use super::decide::{LeadOrder, enter, requested, start_lead};
 use super::{MAX_SAID_CHARS, MAX_SPEAKER_BYTES, Mode, Position, Seat, SeatRefusal, SeatState, Seats};
@@ -9,19 +9,19 @@ use crate::mail::HUMAN;
 use crate::run::{self, RunSpec, RunState};
 use crate::{AgentId, Event, EventId, MessageKind, Refusal, SessionId, World};
 
-/// What an agent is called that has no name.
+/// The name of an agent without a name in messages to the lead.
 const NAMELESS: &str = "nameless";
-/// How much of a message is left for the remark that the rest was left out, in bytes.
+/// How many bytes of a message are reserved for the remark that the rest was left out.
 const REMARK_BYTES: usize = 200;
 
-/// How the agent of a seat is reached.
+/// How messages reach the agent of a seat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// The daemon holds its process, or can start one.
+    /// The daemon runs the agent's process, or can start one.
     Process(AgentId),
-    /// The lead's team has its process: by its inbox file, which has this name.
+    /// The lead's team has the agent's process. The agent reads an inbox file with this name.
     Inbox { agent: AgentId, name: String },
-    /// The lead's team has its process, and only the lead can tell which one is meant.
+    /// The lead's team has the agent's process, and only the lead can reach the agent.
     Lead,
 }
 
@@ -43,12 +43,12 @@ pub fn reach(world: &World, position: Position) -> Result<Reach, SeatRefusal> {
         SeatState::Sleeping { waking: None } => return Err(SeatRefusal::Asleep(position)),
         SeatState::Sleeping { waking: Some(_) } | SeatState::Hatching { .. } | SeatState::Alive => {}
     }
-    // It has left a message unread, so it would not read the next one either.
+    // The agent has left a message unread, so it would not read the next one either.
     if seats.leaves_unread(position) {
         return Ok(Reach::Lead);
     }
-    // Two agents of one name have one inbox file, and some file systems do not tell small letters from capital ones: the lead can tell
-    // the agents apart.
+    // Two agents with the same name have one inbox file, and some file systems do not distinguish lowercase from uppercase letters. The
+    // lead can tell the agents apart.
     let file = |name: &str| inbox_name(name).to_lowercase();
     let is_same = |name: &str, other: &Seat| other.called().is_some_and(|it| file(it) == file(name));
     let own_name = seat.called().filter(|name| seats.iter().filter(|(_, other)| is_same(name, other)).count() == 1);
@@ -58,16 +58,16 @@ pub fn reach(world: &World, position: Position) -> Result<Reach, SeatRefusal> {
     })
 }
 
-/// What the Claude CLI makes of a name for the name of a file. Capital letters stay.
+/// The name that the Claude CLI gives to an agent's inbox file. Uppercase letters stay.
 pub fn inbox_name(name: &str) -> String {
-    // The CLI counts in units of UTF-16.
+    // The CLI replaces each UTF-16 unit.
     let unit = |unit: u16| {
         u8::try_from(unit).ok().map(char::from).filter(|it| it.is_ascii_alphanumeric() || "_-".contains(*it))
     };
     name.encode_utf16().map(|it| unit(it).unwrap_or('-')).collect()
 }
 
-/// The seat of an agent whose process a lead's team has.
+/// The seat of an agent whose process the lead's team has.
 pub fn team_managed(world: &World, agent: AgentId) -> Option<Position> {
     let (position, _) = world.seats().occupied_by(agent)?;
     let open = world.seats().session()?;
@@ -87,8 +87,8 @@ pub(crate) fn session_of(world: &World, agent: AgentId) -> Result<Option<Session
     }
 }
 
-/// Says something to the agent of a seat, or to the lead. With `no_inbox` the inbox file of an agent of the lead's team cannot be
-/// written, and the lead is asked to pass it on.
+/// Sends a message to the agent of a seat, or to the lead. `no_inbox` says that the agent's inbox file cannot be written, so the lead is
+/// asked to pass the message on.
 pub(crate) fn address(
     world: &World,
     to: Option<Position>,
@@ -121,7 +121,7 @@ pub(crate) fn address(
     let addressed = |agent| SeatEvent::Addressed { agent, position: to, speaker: speaker.to_owned() };
     match reach(world, position)? {
         Reach::Process(agent) => {
-            // Started again, it is run as the last time.
+            // A new run has the spec of the last one.
             let spec = world.run(agent).map_or(&lead.spec, |last| &last.spec);
             speak(world, open.id, agent, addressed(agent), text, Some(spec))
         }
@@ -133,7 +133,7 @@ pub(crate) fn address(
     }
 }
 
-/// Asks the lead to pass on a message that the agent of a seat has not read. The message itself was said before.
+/// Asks the lead to pass on a message that the agent of a seat has not read. The message is in the log already.
 pub(crate) fn relay(world: &World, to: Position, message: EventId, text: &str) -> Result<Vec<Event>, Refusal> {
     let seats = world.seats();
     let open = seats.session().ok_or(SeatRefusal::NoSession)?;
@@ -150,19 +150,19 @@ pub(crate) fn relay(world: &World, to: Position, message: EventId, text: &str) -
     speak(world, open.id, lead, relayed, &routed(seats, to, text), Some(spec))
 }
 
-/// A message as the lead gets it that is to pass it on.
+/// The text of a message that the lead is asked to pass on.
 fn routed(seats: &Seats, position: Position, text: &str) -> String {
     let called = |seat: &Seat| seat.called().unwrap_or(NAMELESS).to_owned();
     let name = seats.seat(position).map(called).unwrap_or_default();
-    // Two agents of one name are told apart by their seats.
+    // Two agents with the same name are distinguished by their seats.
     match seats.iter().filter(|(_, other)| called(other) == name).count() {
         1 => format!("[ROUTE TO AGENT: {name}]\n\n{text}"),
         _ => format!("[ROUTE TO AGENT: {name}, seat {position}]\n\n{text}"),
     }
 }
 
-/// Says for which seat the lead speaks, before each of its messages that answers what it was to pass on. A message counts from where its
-/// process has heard it: two that come in a row are answered one after the other.
+/// Puts an event before each text of the lead that answers a message which it was to pass on. The event names the seat. A message counts
+/// from the moment when the lead's process has received it, so two messages in a row are answered one after the other.
 pub(crate) fn spoken_for(world: &World, agent: AgentId, events: Vec<Event>) -> Vec<Event> {
     if world.seats().lead() != Some(agent) {
         return events;
@@ -183,7 +183,7 @@ pub(crate) fn spoken_for(world: &World, agent: AgentId, events: Vec<Event>) -> V
     told
 }
 
-/// For a message that is said in the general way: who of the seats it is for.
+/// The event for a message to an agent of the seats that did not come through [`address`].
 pub(crate) fn addressed(world: &World, agent: AgentId) -> Option<Event> {
     let seats = world.seats();
     let position = seats.occupied_by(agent).map(|(position, _)| position);
@@ -191,7 +191,7 @@ pub(crate) fn addressed(world: &World, agent: AgentId) -> Option<Event> {
         .then(|| Event::Seat(SeatEvent::Addressed { agent, position, speaker: HUMAN.into() }))
 }
 
-/// Takes in an entry of the human's team inbox. One that is too long for a message keeps its beginning.
+/// Takes an entry of the human's team inbox into the log. An entry that is too long for a message is shortened.
 pub(crate) fn take_reply(world: &World, key: &str, from: &str, text: &str) -> Result<Vec<Event>, Refusal> {
     let seats = world.seats();
     if seats.knows_reply(key) {
@@ -201,7 +201,7 @@ pub(crate) fn take_reply(world: &World, key: &str, from: &str, text: &str) -> Re
     let called =
         |(_, seat): &(Position, &Seat)| seat.called().is_some_and(|name| name.to_lowercase() == from.to_lowercase());
     let mut matching = seats.iter().filter(called);
-    // Two agents of one name cannot be told apart here.
+    // Two agents with the same name cannot be told apart here.
     let seat = matching.next().filter(|_| matching.next().is_none());
     let position = seat.map(|(position, _)| position);
     let agent = seat.and_then(|(_, seat)| seat.agent).filter(|agent| living(world, *agent).is_ok());
@@ -213,7 +213,7 @@ pub(crate) fn take_reply(world: &World, key: &str, from: &str, text: &str) -> Re
     })
 }
 
-/// A text that is too long for a message, cut, with a remark.
+/// A text that is too long for a message is cut, with a remark about it.
 fn within_bounds(text: &str) -> String {
     if text.len() <= MAX_MESSAGE_BYTES {
         return text.to_owned();
@@ -224,7 +224,7 @@ fn within_bounds(text: &str) -> String {
     format!("{}\n\n[{left_out} more bytes were left out; the inbox file has them]", &text[..end])
 }
 
-/// Says something to an agent. `before` tells what it is about. With `spec`, an agent without a process is started.
+/// The events of a message to an agent. `before` says what the message is about. With `spec`, an agent without a process is started.
 fn speak(
     world: &World,
     session: SessionId,
@@ -236,9 +236,9 @@ fn speak(
     check_content(MessageKind::User, text)?;
     let words = [Event::Seat(before), said(agent, MessageKind::User, text.to_owned())];
     match (world.run(agent).filter(|run| run.is_open()), spec) {
-        // The lead's team has its process. One of ours can only be left of an earlier session.
+        // The lead's team has the agent's process. A process of the daemon can only be left from an earlier session.
         (_, None) => Ok(words.into()),
-        // The next process of the lead will hear it.
+        // The next process of the lead receives the message.
         (Some(_), _) if world.seats().awaits(agent) => Ok(words.into()),
         (Some(run), _) if matches!(run.state, RunState::Stopping { .. }) => {
             Err(Refusal::RunStopping { agent, run: run.number })
@@ -252,8 +252,8 @@ fn speak(
     }
 }
 
-/// What the lead is told when agents of its team are killed: their processes are the lead's, and only the lead can end them. Nothing
-/// if the lead is killed as well, or has ended them itself.
+/// The messages to the lead about killed agents of its team. The lead has their processes, so only the lead can end them. Empty if the lead
+/// is killed, too, or has killed them itself.
 pub(crate) fn kills_told(world: &World, killed: &[Event], by: Option<AgentId>, remark: Option<&str>) -> Vec<Event> {
     let victims: Vec<AgentId> = killed
         .iter()
@@ -274,7 +274,7 @@ pub(crate) fn kills_told(world: &World, killed: &[Event], by: Option<AgentId>, r
     told.collect()
 }
 
-/// Tells the lead something that no person said, in one message or several. It is started if it does not run.
+/// Sends messages to the lead that no person wrote. The lead is started if it does not run.
 pub(super) fn tell_lead(
     world: &World,
     session: SessionId,

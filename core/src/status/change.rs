@@ -1,5 +1,5 @@
-//! The changes of the status that people, agents and hooks ask for. The same values come from the command line, over HTTP and from
-//! the tools of agents; they are applied to the file when no daemon runs, and to the world otherwise.
+//! The changes of the status that people, agents and hooks request. The same values come from the command line, over HTTP and from the
+//! tools of agents. If no daemon runs, they are applied to the file, otherwise to the world.
 
 use super::kept::BUILD_EVENTS;
 use super::{Edit, EditError, Json, Path, StatusDocument, shape};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub const MAX_NAME_BYTES: usize = 256;
 /// The longest summary of a step, and the longest path of a file, in bytes.
 pub const MAX_SUMMARY_BYTES: usize = 64 * 1024;
-/// How many files that were written outside of a command are kept. The oldest go first.
+/// How many files that were written outside of a command are kept. The oldest are removed first.
 pub const MAX_UNTRACKED: usize = 1_000;
 
 /// A change of the status document.
@@ -24,9 +24,9 @@ pub const MAX_UNTRACKED: usize = 1_000;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StatusChange {
-    /// Sets what is at a path.
+    /// Sets the value at a path.
     Set {
-        /// Where: names with dots between them, such as `scenarioScore.total`.
+        /// The path: names with dots between them, such as `scenarioScore.total`.
         #[cfg_attr(feature = "openapi", schema(value_type = String))]
         path: Path,
         /// Any JSON value.
@@ -41,16 +41,16 @@ pub enum StatusChange {
     },
     /// Counts up a number.
     Increment {
-        /// Where: names with dots between them, such as `scenarioScore.total`.
+        /// The path: names with dots between them, such as `scenarioScore.total`.
         #[cfg_attr(feature = "openapi", schema(value_type = String))]
         path: Path,
-        /// By how much. 1 if it is missing.
+        /// The amount. 1 if it is missing.
         #[serde(default = "one")]
         by: i64,
     },
     /// Appends an item to a list.
     Append {
-        /// Where: names with dots between them, such as `scenarioScore.total`.
+        /// The path: names with dots between them, such as `scenarioScore.total`.
         #[cfg_attr(feature = "openapi", schema(value_type = String))]
         path: Path,
         /// Any JSON value.
@@ -59,20 +59,20 @@ pub enum StatusChange {
     },
     /// Sets `null`, which equals absent.
     Clear {
-        /// Where: names with dots between them, such as `scenarioScore.total`.
+        /// The path: names with dots between them, such as `scenarioScore.total`.
         #[cfg_attr(feature = "openapi", schema(value_type = String))]
         path: Path,
     },
-    /// Sets the current command and clears what the steps of the last one left behind.
+    /// Sets the current command, and clears what the steps of the previous command recorded.
     StartCommand {
-        /// Such as `init`, `evolve`, `ref`, `review` or `execute`.
+        /// The name of the command, such as `init`, `evolve`, `ref`, `review` or `execute`.
         name: String,
     },
     /// Clears the current command.
     EndCommand {},
-    /// Begins a step of the workflow, unless another step must come first and nothing is chosen about that.
+    /// Starts a step of the workflow. If another step must come first and `choose` is missing, the step is refused.
     StartStep {
-        /// Such as `state-owner-scan` or `interviewer`.
+        /// The name of the step, such as `state-owner-scan` or `interviewer`.
         step: String,
         /// What to do if another step must come first.
         #[serde(default)]
@@ -85,11 +85,11 @@ pub enum StatusChange {
         /// What its agent found, in a paragraph.
         #[serde(default)]
         summary: Option<String>,
-        /// What to do if the step has not begun and another step must come first.
+        /// What to do if the step has not started and another step must come first.
         #[serde(default)]
         choose: Option<MissingStepChoice>,
     },
-    /// Records a build event. One with an id that is known already counts once.
+    /// Records a build event. If an event with the same id is known already, nothing changes.
     RecordEvent {
         /// An object with a `kind`.
         #[cfg_attr(feature = "openapi", schema(value_type = serde_json::Value))]
@@ -99,9 +99,9 @@ pub enum StatusChange {
     },
     /// Records a file that was written outside of a command.
     NoteUntracked {
-        /// The file, below the project.
+        /// The path of the file, relative to the project.
         file: String,
-        /// The alias of the section of the spec that it belongs to.
+        /// The alias of the section of the spec to which the file belongs.
         #[serde(default)]
         section: Option<String>,
         /// The number of that section.
@@ -118,42 +118,42 @@ pub enum StatusChange {
         /// Whether it may replace a run that is not finished.
         #[serde(default)]
         fresh: bool,
-        /// The version of the spec that is current now.
+        /// The current version of the spec.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spec_version: Option<String>,
     },
-    /// Says what happened to a chunk.
+    /// Changes the state of a chunk.
     MoveChunk {
-        /// Its number.
+        /// The number of the chunk.
         chunk: ChunkId,
         /// What happened.
         action: Move,
         /// Fingerprints of the sections of the spec by `#alias`, kept with a completed chunk.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         fingerprints: BTreeMap<String, String>,
-        /// The version of the spec that is current now.
+        /// The current version of the spec.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spec_version: Option<String>,
     },
     /// Pauses the build run.
     PauseBuild {},
-    /// Goes on with the build run in a new session.
+    /// Continues the build run in a new session.
     ResumeBuild {
-        /// Completed chunks that are built again.
+        /// Completed chunks that are to be built again.
         #[serde(default)]
         rebuild: Vec<ChunkId>,
-        /// What is done with other completed chunks whose sections have changed since they were built. Without it, such a build run is not
-        /// resumed, and the refusal names these chunks.
+        /// What is done with other completed chunks whose sections have changed since they were built. If this is missing, such a build run
+        /// is not resumed, and the refusal names these chunks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changed: Option<build_run::ChangedChunks>,
-        /// Fingerprints of the sections of the spec as it is now, by `#alias`. The daemon reads them from the spec if they are missing.
+        /// Fingerprints of the current sections of the spec, by `#alias`. The daemon reads them from the spec if they are missing.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         fingerprints: BTreeMap<String, String>,
-        /// The version of the spec that is current now.
+        /// The current version of the spec.
         #[serde(default)]
         spec_version: Option<String>,
     },
-    /// Forgets the build run.
+    /// Removes the build run from the document.
     ClearBuild {},
 }
 
@@ -164,7 +164,7 @@ pub enum StatusChange {
 pub enum IdeaChange {
     /// Adds an idea.
     Add {
-        /// Its id, such as `inbox-1708012345678-a1b2c3`. One that is known already adds nothing.
+        /// The id of the idea, such as `inbox-1708012345678-a1b2c3`. If an idea with the same id is known already, nothing is added.
         id: String,
         /// `evolve`, `reference` or `feature`.
         #[serde(rename = "type")]
@@ -177,12 +177,12 @@ pub enum IdeaChange {
         /// The id of the idea.
         id: String,
     },
-    /// Takes an idea for processing: the one that is named, or the oldest that is pending.
+    /// Takes an idea for processing: the named one, or the oldest pending one.
     Take {
         /// The id of the idea.
         #[serde(default)]
         id: Option<String>,
-        /// Who takes it.
+        /// Who takes the idea.
         #[serde(default)]
         taker: Option<String>,
     },
@@ -192,13 +192,13 @@ pub enum IdeaChange {
         id: String,
         /// `processed`, `incorporated`, `error` or `pending`.
         status: String,
-        /// What came of it.
+        /// The result of the processing.
         #[serde(default)]
         note: Option<String>,
     },
 }
 
-/// Why the status cannot be changed like that.
+/// Why the status cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatusRefusal {
     #[error(transparent)]
@@ -278,7 +278,7 @@ impl StatusRefusal {
 }
 
 impl StatusChange {
-    /// The edit, if it is a plain one.
+    /// The edit, if the change is only an edit.
     pub fn edit(&self) -> Option<Edit> {
         Some(match self {
             Self::Set { path, value } => Edit::Set { path: path.clone(), value: value.clone() },
@@ -322,7 +322,7 @@ impl StatusChange {
         }
     }
 
-    /// Changes a document, or says why it cannot be changed like that. `now` is a time in RFC 3339.
+    /// Changes a document. `now` is a time in RFC 3339.
     pub fn apply(&self, document: &mut StatusDocument, now: &str) -> Result<(), StatusRefusal> {
         let edit = self.edit();
         if let Some(edit) = &edit {
@@ -370,7 +370,7 @@ impl StatusChange {
             }
             Self::PauseBuild {} => build_run::pause(document)?,
             Self::ResumeBuild { rebuild, changed, fingerprints, spec_version } => {
-                // A chunk that is built again is compared with the version that is current now.
+                // The chunks of the document are compared with the version that is current now.
                 note_version(document, spec_version.as_deref())?;
                 let terms = ResumeTerms { rebuild, changed: *changed, sections: fingerprints };
                 build_run::resume(document, &terms, now)?;
@@ -387,7 +387,7 @@ impl StatusChange {
 }
 
 impl IdeaChange {
-    /// Changes the inbox, and gives the item that was changed or removed.
+    /// Changes the inbox, and returns the item that was changed or removed.
     pub fn apply(&self, inbox: &mut IdeaInbox, now: &str) -> Result<Idea, StatusRefusal> {
         Ok(match self {
             Self::Add { id, kind, content } => {
@@ -409,7 +409,7 @@ impl IdeaChange {
     }
 }
 
-/// The name of a step, unless it is one of the table in another spelling. A caller that skips missing steps may use any name.
+/// Refuses a name that is probably another spelling of a step in the table. A caller that skips missing steps may use any name.
 fn spelt(step: &str, choose: Option<MissingStepChoice>) -> Result<&str, StatusRefusal> {
     let step = within("step", step, MAX_NAME_BYTES)?;
     match workflow::misspelt(step).filter(|_| choose != Some(MissingStepChoice::Skip)) {
@@ -418,7 +418,7 @@ fn spelt(step: &str, choose: Option<MissingStepChoice>) -> Result<&str, StatusRe
     }
 }
 
-/// Appends to the build events. One that is known counts once, and the oldest go first.
+/// Appends to the build events. A known event is not added again, and the oldest are removed first.
 fn append_event(document: &mut StatusDocument, path: &Path, value: &Json) -> Result<(), StatusRefusal> {
     let events = document.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
     let id = value.object().as_ref().and_then(build_event::id_of);
@@ -434,7 +434,7 @@ fn append_event(document: &mut StatusDocument, path: &Path, value: &Json) -> Res
     Ok(())
 }
 
-/// The registry of versions is the source of truth; the document remembers what it said.
+/// Writes the current version into the document. The source is the registry of versions.
 fn note_version(document: &mut StatusDocument, version: Option<&str>) -> Result<(), StatusRefusal> {
     if let Some(version) = version {
         document.set("specVersion", within("spec_version", version, MAX_NAME_BYTES)?);
@@ -442,7 +442,7 @@ fn note_version(document: &mut StatusDocument, version: Option<&str>) -> Result<
     Ok(())
 }
 
-/// The newest change of a file counts.
+/// Only the newest change of a file is kept.
 fn note_untracked(document: &mut StatusDocument, file: &str, section: Option<&str>, number: Option<&str>, now: &str) {
     let mut entry = json!({ "file": file });
     for (name, value) in [("section", section), ("sectionNumber", number)] {

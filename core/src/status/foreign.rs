@@ -1,10 +1,11 @@
-//! What another program has changed in a status file. Such a program reads the file, changes something and writes all of it back, and
-//! Hatchery may have changed the file in between. So a difference is either an edit, or a copy of an older version of ours:
+//! Finds what another program has changed in a status file. Such a program reads the file, changes something and writes the whole file
+//! back, and Hatchery may have changed the file in the meantime. So a difference is either an edit, or comes from a copy of an older
+//! version that Hatchery wrote:
 //!
-//! 1. The version that the program has read is looked for among those that Hatchery wrote lately: the one with the same `lastUpdated`, else
+//! 1. The version that the program has read is searched among those that Hatchery wrote lately: the one with the same `lastUpdated`, otherwise
 //!    the most similar one, and the newest of several.
-//! 2. Only what differs from that version is an edit. Everything else is as Hatchery wrote it, and what is newer is written again.
-//! 3. A value that is left out is removed only if the file is otherwise current. A new file removes nothing.
+//! 2. Only a difference from that version is an edit. All other values are as Hatchery wrote them; newer values are written again.
+//! 3. A missing value counts as removed only if the file is otherwise current. A new file removes nothing.
 
 use super::kept::{BUILD_EVENTS, KeptStatus, LAST_UPDATED, MAX_KEPT_VALUE_BYTES};
 use super::merge::difference;
@@ -18,19 +19,20 @@ use crate::idea_inbox::{Idea, IdeaInbox};
 use crate::{Timestamp, World};
 use std::collections::VecDeque;
 
-/// How long after it was replaced a version is recognised, in milliseconds. A program that holds a copy for longer makes an edit.
+/// How long a version is recognised after it was replaced, in milliseconds. If a program holds a copy for longer, its differences count as
+/// edits.
 const RECENT_MS: i64 = 10 * 60 * 1_000;
 /// The most versions of a file that are recognised.
 const MAX_VERSIONS: usize = 256;
 /// The most bytes of all recognised versions of a file.
 const MAX_VERSIONS_BYTES: usize = 4 * 1024 * 1024;
-/// The most times of writing that are known of one version.
+/// The most values of `lastUpdated` that are remembered for one version.
 const MAX_STAMPS: usize = 32;
-/// Fields that outlive a program which forgets to write them back. Only an explicit `null` clears them.
+/// Fields that stay even if a program forgets to write them back. Only an explicit `null` clears them.
 const OUTLIVING: [&str; 2] = [RUN, "chunkProgress"];
 const RUN: &str = "buildRun";
 
-/// What outlives a program that forgets to write it back, as it stands in a document.
+/// The fields of a document that stay even if a program forgets to write them back.
 pub fn outliving(document: &StatusDocument) -> StatusDocument {
     let mut kept = StatusDocument::default();
     for name in OUTLIVING {
@@ -41,13 +43,13 @@ pub fn outliving(document: &StatusDocument) -> StatusDocument {
     kept
 }
 
-/// Whether a document says nothing about a build run, not even that there is none.
+/// Whether a document has no field for the build run, not even `null`.
 pub fn lacks_run(document: &StatusDocument) -> bool {
     !document.fields().iter().any(|(name, _)| name == RUN)
 }
 
-/// Gives a document back the build run that a program has left out. A document that names the run, also with `null`, stays as it is. True
-/// if something was given back.
+/// Adds the build run that a program has left out to a document. A document with a field for the build run does not change. True if
+/// something was added.
 pub fn restore(document: &mut StatusDocument, kept: &StatusDocument) -> bool {
     let is_over = |run: BuildRun| run.status == RunStatus::Completed;
     if !lacks_run(document) || BuildRun::read(kept).is_none_or(is_over) {
@@ -61,7 +63,7 @@ pub fn restore(document: &mut StatusDocument, kept: &StatusDocument) -> bool {
     true
 }
 
-/// The versions of a file that Hatchery wrote lately, as far as the log says what is in them.
+/// The versions of a file that Hatchery wrote lately. They contain what is in the log.
 #[derive(Clone, Debug)]
 pub struct Written<T> {
     /// The newest last.
@@ -77,12 +79,12 @@ struct FileVersion<T> {
     replaced: Option<Timestamp>,
 }
 
-/// Who wrote a file that differs from the newest version.
+/// The writer of a file that differs from the newest version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// A program that may have read any version.
     Another,
-    /// A command of Hatchery that changed the newest version while no daemon ran. All that it left out, it removed.
+    /// A command of Hatchery that changed the newest version while no daemon ran. It has removed every value that is missing.
     Command,
 }
 
@@ -90,9 +92,9 @@ pub enum Writer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileEdits {
     pub edits: Vec<FieldEdit>,
-    /// Build events that are not known yet, as JSON objects. Some may have no id.
+    /// New build events, as JSON objects. Some may have no id.
     pub build_events: Vec<Json>,
-    /// The version of ours that the program has read.
+    /// The version of Hatchery that the program has read.
     base: StatusDocument,
 }
 
@@ -140,7 +142,7 @@ impl<T: Clone + Default + PartialEq> Written<T> {
         }
     }
 
-    /// The most similar version, and whether it is the newest. Of several the newest is taken.
+    /// The most similar version, and its index. If several are equally similar, the newest.
     fn nearest<'a>(
         among: impl DoubleEndedIterator<Item = (usize, &'a FileVersion<T>)>,
         distance: impl Fn(&T) -> usize,
@@ -148,13 +150,13 @@ impl<T: Clone + Default + PartialEq> Written<T> {
     where
         T: 'a,
     {
-        // The first of equal minima is taken, so the newest has to come first.
+        // `min_by_key` returns the first of several minima, so the newest must come first.
         among.rev().min_by_key(|(_, version)| distance(&version.content)).map(|(at, version)| (at, &version.content))
     }
 }
 
 impl Written<StatusDocument> {
-    /// The file as an earlier daemon left it. What the log could not take of it was never ours.
+    /// Starts with the file of an earlier daemon. Values that the log could not take are not from Hatchery.
     pub fn begun(world: &World, file: &StatusDocument, now: Timestamp) -> Self {
         let shown = quest_view::shown(world);
         let mut ours = file.clone();
@@ -170,29 +172,29 @@ impl Written<StatusDocument> {
         written
     }
 
-    /// Notes that the file shows the log now. `file` may hold more than the log says.
+    /// Notes that the file shows the log now. `file` may contain more than the log.
     pub fn wrote(&mut self, shown: &StatusDocument, file: &StatusDocument, now: Timestamp) {
         let facts = facts(shown);
         let bytes = facts.iter().map(|(name, value)| name.len() + value.text().len()).sum();
         self.note(StatusDocument::of(facts), bytes, file.words(LAST_UPDATED), now);
     }
 
-    /// Notes that edits of another program were taken: they are not news to it, whichever version it holds.
+    /// Notes that edits of another program were taken. In a copy of any version, they are not new.
     pub fn took(&mut self, edits: &FileEdits, shown: &StatusDocument) {
         for version in &mut self.versions {
-            // Versions have no build events.
+            // The stored versions have no build events.
             for edit in edits.edits.iter().filter(|edit| !is_field(&edit.path, BUILD_EVENTS)) {
                 put(&mut version.content, &edit.path, shown.get(&edit.path));
             }
         }
     }
 
-    /// A file that has the content that Hatchery wrote last.
+    /// The result for a file whose content Hatchery wrote last.
     pub fn unchanged(&self) -> FileEdits {
         FileEdits { base: self.newest().cloned().unwrap_or_default(), ..FileEdits::default() }
     }
 
-    /// What was changed in the file.
+    /// The edits in the file.
     pub fn edits(&self, world: &World, found: &StatusDocument, writer: Writer) -> FileEdits {
         let facts = StatusDocument::of(facts(found));
         let newest = self.versions.len().saturating_sub(1);
@@ -203,11 +205,11 @@ impl Written<StatusDocument> {
             .enumerate()
             .filter(|(_, version)| stamp.as_ref().is_some_and(|stamp| version.stamps.contains(stamp)))
             .collect();
-        // Whether what is left out was removed.
+        // Whether missing values were removed.
         let is_whole = writer == Writer::Command || (facts.fields().is_empty() && stamped.is_empty());
         let distance = |version: &StatusDocument| difference(version, &facts).len();
         let read = match (is_whole, stamped.is_empty()) {
-            // A program that begins a session with an empty file speaks of everything that is there.
+            // A program that starts a session with an empty file replaces the newest version as a whole.
             (true, _) => self.newest().map(|base| (newest, base)),
             (false, false) => Self::nearest(stamped.iter().copied(), distance),
             (false, true) => Self::nearest(self.versions.iter().enumerate(), distance),
@@ -218,7 +220,7 @@ impl Written<StatusDocument> {
                 let is_current = is_whole || !stamped.is_empty() || (at == newest && agrees(base, &facts));
                 (base.clone(), is_current)
             }
-            // Nothing is known about the file, so what it lacks says nothing.
+            // Nothing is known about the file, so missing values mean nothing.
             None => (StatusDocument::of(self::facts(&log)), false),
         };
         let taken = |edit: &FieldEdit| {
@@ -233,7 +235,7 @@ impl Written<StatusDocument> {
         };
         let mut edits: Vec<FieldEdit> =
             difference(&base, &facts).into_iter().filter_map(FieldEdit::of).filter(taken).collect();
-        // An old copy has an old time. A program that leaves the events out has forgotten them.
+        // An old copy has an old time. If a current file has no events, the program has removed them.
         let is_last = match stamped.is_empty() {
             true => is_current,
             false => self.versions.back().and_then(|version| version.stamps.back()) == stamp.as_ref(),
@@ -255,7 +257,7 @@ impl FileEdits {
         self.edits.is_empty() && self.build_events.is_empty()
     }
 
-    /// What the file should hold: what the log says, and what another program wrote that the log did not take.
+    /// The content that the file should have: the log, and values of other programs that the log did not take.
     pub fn settled(&self, found: &StatusDocument, shown: &StatusDocument) -> Result<StatusDocument, EditError> {
         let mut settled = found.clone();
         let extended = with_untaken_events(shown, found);
@@ -265,7 +267,7 @@ impl FileEdits {
                 Edit::Clear { path } => {
                     is_field(path, LAST_UPDATED) || (!is_field(path, BUILD_EVENTS) && self.base.get(path).is_none())
                 }
-                // Until Hatchery sets the field itself.
+                // A value of another program stays until Hatchery sets the field itself.
                 Edit::Set { path, .. } => {
                     found.get(path).is_some_and(|value| !is_takeable(path, &value))
                         && !is_field(path, BUILD_EVENTS)
@@ -298,7 +300,7 @@ impl Written<IdeaInbox> {
         }
     }
 
-    /// What was changed in the file.
+    /// The edits in the file.
     pub fn edits(&self, shown: &IdeaInbox, found: &IdeaInbox, writer: Writer) -> InboxEdits {
         let after = found.items();
         let same = |one: &Idea, other: &Idea| one.id == other.id && one.body == other.body;
@@ -318,7 +320,7 @@ impl Written<IdeaInbox> {
         let before = read.map_or_else(|| shown.items(), |(_, base)| base.items());
         let known = |item: &Idea| before.iter().find(|known| known.id == item.id);
         let kept = after.iter().rev().filter(|item| known(item).is_none_or(|known| known.body != item.body));
-        // Ideas survive everything: one is removed only by a program that evidently knew the newest inbox.
+        // Ideas should not get lost. So an idea is removed only if the program evidently knew the newest inbox.
         let agrees = || {
             is_last
                 || (after.iter().any(|item| known(item).is_some())
@@ -338,7 +340,7 @@ impl InboxEdits {
         self.kept.is_empty() && self.dismissed.is_empty()
     }
 
-    /// What the file should hold: the ideas of the log, and what another program wrote that the log cannot take.
+    /// The content that the file should have: the ideas of the log, and items of other programs that the log cannot take.
     pub fn settled(found: &IdeaInbox, shown: &IdeaInbox) -> IdeaInbox {
         let known = shown.items();
         let is_left = |item: &Idea| {
@@ -349,7 +351,7 @@ impl InboxEdits {
     }
 }
 
-/// The fields that are facts about the project and are not taken one by one as events.
+/// The fields without the time and the build events, which are compared differently.
 fn facts(document: &StatusDocument) -> Object {
     let mut facts = document.fields().clone();
     facts.remove(LAST_UPDATED);
@@ -366,13 +368,13 @@ fn is_takeable(path: &Path, value: &Json) -> bool {
     value.text().len() <= MAX_KEPT_VALUE_BYTES && path.is_writable()
 }
 
-/// True if both have a value in common and differ in none that both have.
+/// Whether both have fields in common, and all common fields agree.
 fn agrees(base: &StatusDocument, found: &StatusDocument) -> bool {
     let mut common = found.fields().iter().filter_map(|(name, value)| Some((base.field(name)?, value))).peekable();
     let object = |json: &Json| json.object().map(StatusDocument::of);
     common.peek().is_some()
         && common.all(|(known, value)| match (object(known), object(value)) {
-            // Something inside may be left out.
+            // Fields inside an object may be missing.
             (Some(known), Some(value)) => {
                 difference(&known, &value).iter().all(|edit| matches!(edit, Edit::Clear { .. }))
             }
@@ -387,7 +389,7 @@ fn is_null(document: &StatusDocument, path: &Path) -> bool {
     parent.is_some_and(|parent| parent.iter().any(|(known, value)| known == name && value.is_null()))
 }
 
-/// Sets or clears what is at a path. A version in which the way to it is no object stays as it is.
+/// Sets or clears the value at a path. Does nothing if the path does not fit the document.
 fn put(document: &mut StatusDocument, path: &Path, value: Option<Json>) {
     let edit = match value {
         Some(value) => Edit::Set { path: path.clone(), value },
@@ -407,12 +409,12 @@ fn new_events(kept: &KeptStatus, found: &StatusDocument) -> Vec<Json> {
         })
     };
     let events = found.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
-    // What stands before an event of ours is older. If ours are cut off, it was one of them.
+    // Events before a known event are older. If the log has dropped old events, they were among those.
     let from = events.iter().position(is_known).filter(|_| known.is_full).unwrap_or_default();
     events.into_iter().skip(from).filter(|event| build_event::is_takeable(event) && !is_known(event)).collect()
 }
 
-/// What the log shows, and the entries among the build events in the file that the log cannot take. None if there are no such entries.
+/// The build events of the log, and the entries of the file that the log cannot take. None if there are no such entries.
 fn with_untaken_events(shown: &StatusDocument, found: &StatusDocument) -> Option<StatusDocument> {
     let events = found.field(BUILD_EVENTS).and_then(Json::list).unwrap_or_default();
     let untaken = events.into_iter().filter(|event| !build_event::is_takeable(event)).take(MAX_EVENTS_IN_DOCUMENT);

@@ -1,5 +1,5 @@
-//! JSON values that are kept as their text, so that a value which is only passed on stays exactly as its author wrote it: large
-//! numbers, fractions, the order of the fields. A value is decoded one level deep, and only where something is looked up or changed.
+//! JSON values that are kept as their text. So a value that is only passed on stays exactly as its author wrote it: large numbers,
+//! fractions, the order of the fields. A value is decoded one level deep, and only where it is read or changed.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
@@ -15,7 +15,7 @@ const MAX_INDENTED_LEVELS: usize = 16;
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 
-/// What sort of value it is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonKind {
     Null,
@@ -26,8 +26,8 @@ pub enum JsonKind {
     Object,
 }
 
-/// The fields of a JSON object, in the order of the text. A name that is written twice counts as JavaScript counts it: the last value
-/// at the first place.
+/// The fields of a JSON object, in the order of the text. If a name is written twice, the last value counts, at the first position, as in
+/// JavaScript.
 #[derive(Clone, Debug, Default)]
 pub struct Object(Vec<(String, Json)>);
 
@@ -59,12 +59,12 @@ impl Json {
         self.kind() == JsonKind::Null
     }
 
-    /// The value decoded, or nothing if it is nested too deeply for that.
+    /// The decoded value. None if it is nested too deeply.
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(self.text()).ok()
     }
 
-    /// A text without its quotes. Half a character, as JavaScript may write it, becomes a replacement character.
+    /// A string without its quotes. Half a surrogate pair, as JavaScript may write it, becomes a replacement character.
     pub fn words(&self) -> Option<String> {
         crate::json::text(&self.0)
     }
@@ -87,8 +87,8 @@ impl Json {
         Self::known(format!("[{}]", inner.join(",")))
     }
 
-    /// True if both mean the same, however they are written. Values that cannot be decoded, such as `1e400`, are compared by their
-    /// text without the spaces around it.
+    /// Whether two values have the same meaning, even if they are written differently. Values that cannot be decoded, such as `1e400`, are
+    /// compared as text, without white space.
     pub fn same(&self, other: &Self) -> bool {
         self.text() == other.text()
             || (self.kind() == other.kind()
@@ -99,7 +99,7 @@ impl Json {
                 })
     }
 
-    /// The text with line breaks, two spaces a level, as `JSON.stringify(value, null, 2)` writes it.
+    /// The text with line breaks and two spaces per level, as `JSON.stringify(value, null, 2)` writes it.
     pub fn laid_out(&self) -> String {
         lay_out(self.text())
     }
@@ -108,7 +108,7 @@ impl Json {
         &self.0
     }
 
-    /// A text that this room has put together from valid values.
+    /// A text that this module has put together from valid values.
     fn known(text: String) -> Self {
         Self(RawValue::from_string(text).expect("valid values in brackets are valid"))
     }
@@ -144,7 +144,7 @@ impl fmt::Display for Json {
     }
 }
 
-/// Only within JSON, and not below a tagged or flattened type: serde would decode the value on the way.
+/// Works only within JSON, and not below a tagged or flattened type, because serde would decode the value.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
@@ -157,7 +157,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Equal values mean the same.
+/// Equal values have the same meaning.
 impl PartialEq for Json {
     fn eq(&self, other: &Self) -> bool {
         self.same(other)
@@ -185,7 +185,7 @@ impl Object {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value).filter(|value| !value.is_null())
     }
 
-    /// Sets a field, at its old place or as the last one.
+    /// Sets a field, at its old position or as the last one.
     pub fn set(&mut self, name: &str, value: Json) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value,
@@ -202,7 +202,7 @@ impl Object {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The fields by their names, for the comparison of large objects.
+    /// The fields by name, to compare large objects.
     pub(super) fn by_name(&self) -> BTreeMap<&str, &Json> {
         self.iter().collect()
     }
@@ -251,7 +251,7 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// Writes valid JSON with other white space. Numbers and texts are copied as they are.
+/// Writes valid JSON with other white space. Numbers and strings are copied unchanged.
 fn lay_out(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + json.len() / 4);
     let mut level = 0_usize;
@@ -301,7 +301,7 @@ fn break_line(out: &mut String, level: usize) {
     }
 }
 
-/// Where a text ends whose opening quote has been read, with its closing quote.
+/// The position after the closing quote of a string whose opening quote has been read.
 fn end_of_text(rest: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in rest.bytes().enumerate() {

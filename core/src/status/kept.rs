@@ -1,7 +1,7 @@
-//! What the log says about the status: the fields that people, agents and other programs have set, the newest build events, and the
-//! ideas. The files `.fctry/state.json` and `.fctry/inbox.json` are made from it.
+//! The status as the log records it: the fields that people, agents and other programs have set, the newest build events, and the ideas.
+//! The files `.fctry/state.json` and `.fctry/inbox.json` are written from it.
 //!
-//! What a running quest shows is not kept here. [`super::quest_view`] computes it and lays it over these fields.
+//! The fields that show a running quest are not kept here. [`super::quest_view`] computes them and puts them over these fields.
 
 use super::foreign::InboxEdits;
 use super::merge::difference;
@@ -16,21 +16,21 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The longest value that the log takes, in bytes. A longer one that another program writes stays in the file alone.
+/// The longest value in the log, in bytes. A longer value of another program stays only in the file.
 pub const MAX_KEPT_VALUE_BYTES: usize = 1024 * 1024;
-/// How many of the newest build events are looked at for one with the same time. A quest has far fewer slots.
+/// How many of the newest build events are searched for one with the same time. A quest has far fewer slots.
 const MAX_SAME_TIME: usize = 64;
-/// The most fields of a document that the log takes.
+/// The most fields of a document in the log.
 pub const MAX_KEPT_FIELDS: usize = 1_000;
-/// Where the build events are in the document.
+/// The field with the build events.
 pub const BUILD_EVENTS: &str = "buildEvents";
-/// When the file was written. It is no fact about the project, so it is not kept.
+/// The field with the time at which the file was written. It is not kept, because it says nothing about the project.
 pub const LAST_UPDATED: &str = "lastUpdated";
 
-/// The version of the spec that is current.
+/// The field with the current version of the spec.
 pub const SPEC_VERSION: &str = "specVersion";
 
-/// The status, folded from the log. Values are JSON text.
+/// The status, computed from the log. Values are JSON text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptStatus {
     fields: OrdMap<Arc<str>, Arc<str>>,
@@ -40,11 +40,11 @@ pub struct KeptStatus {
     ideas: Vector<(Arc<str>, Arc<str>)>,
 }
 
-/// The build events that are known, for the comparison with many.
+/// The known build events, to compare many events with them.
 pub(super) struct KnownEvents {
     ids: BTreeSet<String>,
     events: Vec<Object>,
-    /// Older ones were left out.
+    /// Older events were left out.
     pub(super) is_full: bool,
 }
 
@@ -54,7 +54,7 @@ impl KeptStatus {
         self.fields.is_empty() && self.build_events.is_empty() && self.ideas.is_empty()
     }
 
-    /// The whole document, without what quests show.
+    /// The whole document, without the fields that show quests.
     pub fn document(&self) -> StatusDocument {
         let mut document = self.fields_alone();
         if !self.build_events.is_empty() {
@@ -76,7 +76,7 @@ impl KeptStatus {
         StatusDocument { fields }
     }
 
-    /// Only one field of the document: most changes concern one.
+    /// A document with only one field, because most changes concern one field.
     fn part(&self, name: &str) -> StatusDocument {
         let mut document = StatusDocument::default();
         if let Some(value) = self.field(name) {
@@ -85,7 +85,7 @@ impl KeptStatus {
         document
     }
 
-    /// The version of the spec that is current.
+    /// The current version of the spec.
     pub(crate) fn spec_version(&self) -> Option<Arc<str>> {
         self.field(SPEC_VERSION)?.words().map(Into::into)
     }
@@ -107,7 +107,7 @@ impl KeptStatus {
         self.build_events.iter().any(|body| has_id(body, id))
     }
 
-    /// The event among the newest of which an event that has a time and no id is a copy.
+    /// The known event that was given again with the same time and without an id.
     pub fn copy_of(&self, given: &Object) -> Option<Object> {
         let time = given.get("timestamp").filter(|_| id_of(given).is_none())?;
         // Few events have the same time.
@@ -147,8 +147,8 @@ impl KeptStatus {
         }
     }
 
-    /// The time for build events that follow from an event of the log: a millisecond or more later if a build event has that time already.
-    /// Viewers take two events of one kind and one time for the same event, and steps that begin together would be shown as one.
+    /// The time for build events that follow from an event of the log: `ts`, or some milliseconds later if a build event has that time
+    /// already. Viewers take two events with the same kind and time for one event, so steps that start together would be shown as one.
     pub(crate) fn free_event_time(&self, ts: Timestamp) -> Timestamp {
         let is_taken = |ts: &Timestamp| {
             let written = ts.rfc3339();
@@ -190,14 +190,14 @@ impl KnownEvents {
         self.ids.contains(id)
     }
 
-    /// Whether an event without an id is known with one.
+    /// Whether an event without an id is known with an id.
     pub(super) fn has_copy_of(&self, event: &Object) -> bool {
         self.events.iter().any(|known| is_copy(known, event))
     }
 }
 
 impl FieldEdit {
-    /// The same edit of a document.
+    /// The edit of a document.
     pub fn edit(&self) -> Result<Edit, EditError> {
         let path = self.path.clone();
         Ok(match &self.value {
@@ -207,7 +207,7 @@ impl FieldEdit {
         })
     }
 
-    /// A set or a cleared field, as `difference` finds them.
+    /// The field edit for an edit that [`difference`] returns.
     pub(super) fn of(edit: Edit) -> Option<Self> {
         match edit {
             Edit::Set { path, value } => Some(Self { path, value: Some(value.text().into()), append: false }),
@@ -259,7 +259,7 @@ pub(crate) fn change(world: &World, change: &StatusChange, now: Timestamp) -> Re
     let mut after = before.clone();
     change.apply(&mut after, &at).map_err(refused)?;
     let edits: Vec<FieldEdit> = match change.edit() {
-        // A list that grows is not written again with each item.
+        // The log contains only the new item of a list, not the whole list.
         Some(edit @ Edit::Append { .. }) => FieldEdit::of(edit).into_iter().collect(),
         _ => difference(&before, &after).into_iter().filter_map(FieldEdit::of).collect(),
     };
@@ -270,7 +270,7 @@ pub(crate) fn change(world: &World, change: &StatusChange, now: Timestamp) -> Re
     }
 }
 
-/// The log takes what is within bounds, and nothing that a quest shows.
+/// Refuses values that are too long, and changes of fields that show a quest.
 fn check(world: &World, edits: &[FieldEdit]) -> Result<(), StatusRefusal> {
     for edit in edits {
         if let Some(quest) = QuestView::owner(world, &edit.path) {
@@ -297,7 +297,7 @@ fn check(world: &World, edits: &[FieldEdit]) -> Result<(), StatusRefusal> {
 
 fn record(world: &World, given: &Json, id: &str, now: &str) -> Result<Vec<Event>, StatusRefusal> {
     let event = BuildEvent::check(given, id, now)?;
-    // Some programs both post an event and write it into the file. Without an id, its time tells that it is the same.
+    // Some programs send an event and also write it into the file. Without an id, the time shows that it is the same event.
     match given.object().and_then(|given| world.status().copy_of(&given)) {
         Some(_) => Ok(Vec::new()),
         None => Ok(recorded(world, &event, StatusSource::Request)),
@@ -311,7 +311,7 @@ fn recorded(world: &World, event: &BuildEvent, from: StatusSource) -> Vec<Event>
     }
     let body = event.body().text().to_owned();
     let recorded = Event::Status(StatusEvent::BuildEventRecorded { from, build_event: event.id.clone(), body });
-    // A checkpoint of the context is one of the build run, too.
+    // A checkpoint of the context is also a checkpoint of the build run.
     let mut run = kept.part("buildRun");
     event.record(&mut run);
     run.clear(BUILD_EVENTS);
@@ -338,7 +338,7 @@ pub(crate) fn change_ideas(world: &World, change: &IdeaChange, now: Timestamp) -
     })])
 }
 
-/// Takes in what another program has changed. What does not fit any more is left out.
+/// Records what another program has changed. Edits that no longer fit are left out.
 pub(crate) fn take_edits(world: &World, edits: &[FieldEdit], events: &[(String, Json)], now: Timestamp) -> Vec<Event> {
     let from = StatusSource::File;
     let mut then = world.status().clone();
@@ -351,7 +351,7 @@ pub(crate) fn take_edits(world: &World, edits: &[FieldEdit], events: &[(String, 
     edited.into_iter().chain(once.flat_map(|event| recorded(world, &event, from))).collect()
 }
 
-/// Takes in what another program has changed in the inbox.
+/// Records what another program has changed in the inbox.
 pub(crate) fn take_ideas(world: &World, edits: &InboxEdits) -> Result<Vec<Event>, Refusal> {
     let (from, ideas) = (StatusSource::File, &world.status().ideas);
     let known = |id: &str| ideas.iter().find(|(known, _)| **known == *id);
@@ -372,7 +372,7 @@ pub(crate) fn take_ideas(world: &World, edits: &InboxEdits) -> Result<Vec<Event>
     Ok(kept.chain(dismissed).map(Event::Status).collect())
 }
 
-/// A value that was checked when it came in.
+/// Parses a value that was checked when it was recorded.
 fn parsed(text: &str) -> Json {
     Json::parse(text).unwrap_or_else(|_| Json::null())
 }

@@ -1,10 +1,10 @@
-//! Two changed copies of one document become one, field by field, and two documents are compared field by field.
+//! Merges two changed copies of a document, and compares two documents, both field by field.
 
 use super::path::MAX_PATH_SEGMENTS;
 use super::{Edit, Json, JsonKind, Object, Path, StatusDocument};
 
-/// Merges two copies that were both made from `base`. A field that one side has changed is taken from that side. Where both have
-/// changed it, objects are merged further, lists that have both grown keep what each side appended, and otherwise `ours` is taken.
+/// Merges two copies that were made from `base`. A field that one side has changed is taken from that side. If both have changed it:
+/// objects are merged further, lists that both sides have appended to keep all new items, and otherwise `ours` is taken.
 pub fn merge(base: &StatusDocument, ours: &StatusDocument, theirs: &StatusDocument) -> StatusDocument {
     let fields = merge_objects(Some(base.fields()), ours.fields(), theirs.fields(), MAX_PATH_SEGMENTS);
     StatusDocument { fields }
@@ -54,7 +54,7 @@ fn merge_values(base: Option<Json>, ours: Option<Json>, theirs: Option<Json>, le
     }
 }
 
-/// Both sides have appended: what they added, and nothing twice.
+/// Both sides have appended to a list: the new items of both, without duplicates.
 fn merge_lists(base: &[Json], ours: &[Json], theirs: Vec<Json>) -> Option<Json> {
     if !ours.starts_with(base) || !theirs.starts_with(base) {
         return None;

@@ -1,5 +1,5 @@
-//! Where something is in the document: `buildRun.chunks[0].status`. A name that has dots, brackets or quotes in it is written as a
-//! JSON text: `readinessSummary."spec.ahead"`.
+//! Paths of values in the document, such as `buildRun.chunks[0].status`. A name that contains dots, brackets or quotes is written as a JSON
+//! string: `readinessSummary."spec.ahead"`.
 
 use super::EditError;
 use serde::de::Error as _;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Nothing that people or agents write is nested deeper.
+/// The most names in a path. No real document is nested deeper.
 pub const MAX_PATH_SEGMENTS: usize = 32;
 pub const MAX_PATH_BYTES: usize = 4_096;
 
-/// The names and positions on the way to a value. An empty path means the whole document.
+/// The names and indexes on the way to a value. An empty path is the whole document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path(Vec<String>);
 
@@ -37,12 +37,12 @@ impl Path {
         self.0.is_empty()
     }
 
-    /// True if the path can be written as text and read again. A field without a name has no such path.
+    /// Whether the path can be written as text and read again. The path of a field without a name cannot.
     pub fn is_writable(&self) -> bool {
         self.to_string().parse::<Self>().is_ok_and(|read| read == *self)
     }
 
-    /// True if this is `other` or something inside of it.
+    /// Whether this path is `other` or leads into it.
     pub fn is_within(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
     }
@@ -103,7 +103,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// Written as a text.
+/// Written as a string.
 impl Serialize for Path {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

@@ -1,5 +1,5 @@
 //! The build events of quests: what other programs are told when an agent begins, a ward ends, or a step of the plan is complete. They are
-//! made from the events of the log while these are applied, so each is made once, and it stays when the step or the quest goes on.
+//! made from the events of the log while these are applied. So each is made once, and it stays when the step or the quest continues.
 
 use super::Json;
 use super::quest_view::line;
@@ -9,11 +9,11 @@ use crate::roles::Phase;
 use crate::{AgentId, EventId, QuestId, Timestamp};
 use serde_json::{Value, json};
 
-/// The ids of these events begin so.
+/// The prefix of the ids of these events.
 const PREFIX: &str = "hatchery-";
-/// How many checks of one ward are listed. The summary counts all of them.
+/// How many findings of one ward are listed as checks. The summary counts all of them.
 const MAX_CHECKS: usize = 20;
-/// Each agent of a quest is a process with a conversation of its own.
+/// The isolation mode. Each agent of a quest is a process with a conversation of its own.
 const ISOLATION: &str = "fresh session";
 
 /// Whether this module makes the events with this id.
@@ -21,7 +21,7 @@ pub fn is_made(id: &str) -> bool {
     id.starts_with(PREFIX)
 }
 
-/// Where and when something happened to a step.
+/// Where and when an event of a step happened.
 pub(crate) struct Happened<'a> {
     pub at: EventId,
     pub ts: Timestamp,
@@ -29,10 +29,10 @@ pub(crate) struct Happened<'a> {
     pub step: &'a StepId,
 }
 
-/// The build events of one event of the log, as JSON objects. `quest` is the quest before that event, and `knows` says whether an agent
-/// has worked on it before.
+/// The build events of one event of the log, as JSON objects. `quest` is the quest before that event, and `knows` says whether an agent has
+/// worked for a quest before.
 pub(crate) fn made(quest: &Quest, it: &Happened<'_>, event: &StepEvent, knows: impl Fn(AgentId) -> bool) -> Vec<Json> {
-    // Most events of a step lead to none, so the step is looked for only by the others.
+    // Most events of a step have no build events, so the step is looked up only for the others.
     let made = |make: &dyn Fn(&Author<'_>, &Step) -> Vec<Json>| {
         let Some(step) = quest.step(it.step).filter(|step| step.phase == Phase::Work) else { return Vec::new() };
         let name = quest.plans.get(it.step).map_or_else(|| it.step.to_string(), |plan| line(&plan.name));
@@ -64,17 +64,17 @@ pub(crate) fn made(quest: &Quest, it: &Happened<'_>, event: &StepEvent, knows: i
     }
 }
 
-/// Writes the events of one step.
+/// Makes the build events of one step.
 struct Author<'a> {
     it: &'a Happened<'a>,
     name: String,
 }
 
 impl Author<'_> {
-    /// `part` tells several build events of one event of the log apart.
+    /// `part` distinguishes several build events of one event of the log.
     fn event(&self, kind: &str, part: &str, summary: &str, more: Value) -> Json {
         let Happened { at, ts, quest, step } = self.it;
-        // A reader shows the line as it is.
+        // A reader shows the summary unchanged, so it is never empty.
         let summary = if summary.is_empty() { kind } else { summary };
         let mut event = json!({
             "id": format!("{PREFIX}{at}{part}"), "kind": kind, "chunk": self.name, "timestamp": ts.rfc3339(), "summary": summary,
@@ -87,7 +87,7 @@ impl Author<'_> {
     }
 }
 
-/// A fresh agent begins: a new context, and the chunk's start or another attempt at it.
+/// A new agent begins: the events for its new context, and for the start of the chunk or of another attempt.
 fn begun(of: &Author<'_>, step: &Step, role: &str) -> Vec<Json> {
     let boundary = json!({ "isolationMode": ISOLATION });
     let boundary = of.event("context-boundary", "-context", &format!("{role} begins in a {ISOLATION}"), boundary);

@@ -1,5 +1,5 @@
-//! A quest as a build run: what the status document shows of the quest that is going on. Its steps are the chunks. The fields belong to
-//! Hatchery while the quest goes on; they are computed from the world and never taken from the file.
+//! A quest as a build run: the fields of the status document that show the current quest. Its steps are the chunks. While the quest has not
+//! ended, the fields belong to Hatchery: they are computed from the world and never taken from the file.
 
 use super::{Json, Object, Path, StatusDocument};
 use crate::ask::{About, Question};
@@ -10,25 +10,25 @@ use crate::{EventId, QuestId, Timestamp, World};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How much of a text goes into a field that is one line, in characters.
+/// The longest text of a field with one line, in characters.
 const MAX_LINE_CHARS: usize = 200;
 
-/// Fields that belong to Hatchery as long as a quest goes on.
+/// Fields that belong to Hatchery while a quest is open or paused.
 const OWNED: [&str; 2] = ["buildRun", "chunkProgress"];
-/// Fields that belong to Hatchery as long as a quest goes on and no command of the workflow does.
+/// Fields that belong to Hatchery while a quest is open or paused and no workflow command runs.
 const OWNED_WITHOUT_COMMAND: [&str; 6] =
     ["workflowStep", "activeSection", "activeSectionNumber", "scenarioScore", "nextStep", "experienceQuestion"];
 const OUTPUTS: &str = "agentOutputs";
 const COMMAND: &str = "currentCommand";
 
-/// What the document shows of a quest that goes on.
+/// The fields that show a quest.
 #[derive(Clone, Debug)]
 pub struct QuestView {
     pub quest: QuestId,
     fields: Object,
 }
 
-/// The document as readers see it: what the log keeps, overlaid with what the quest shows.
+/// The document as all readers see it: the kept fields, and over them the fields that show the current quest.
 pub fn shown(world: &World) -> StatusDocument {
     let mut document = world.status().document();
     if let Some(view) = QuestView::of(world) {
@@ -38,13 +38,13 @@ pub fn shown(world: &World) -> StatusDocument {
 }
 
 impl QuestView {
-    /// The newest quest that goes on.
+    /// The view of the newest quest that has not ended.
     pub fn of(world: &World) -> Option<Self> {
         let (id, quest) = going(world)?;
         Some(Self { quest: id, fields: fields(world, id, quest) })
     }
 
-    /// The quest that a field belongs to at the moment, if any.
+    /// The quest to which a field belongs at the moment, if any.
     pub fn owner(world: &World, path: &Path) -> Option<QuestId> {
         let (id, _) = going(world)?;
         let (name, rest) = path.segments().split_first()?;
@@ -61,7 +61,7 @@ impl QuestView {
         owned.then_some(id)
     }
 
-    /// The fields, as they are laid over a document.
+    /// The fields that are put over a document.
     pub fn fields(&self) -> &Object {
         &self.fields
     }
@@ -132,7 +132,7 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
     shown.set("workflowStep", workflow_step(phase));
     if let Some(section) = section {
         shown.set("activeSection", section.as_str());
-        // The number of another section must not stand beside it.
+        // The number of another section must not stay.
         shown.set("activeSectionNumber", Json::null());
     }
     if let Some(score) = score(quest) {
@@ -149,14 +149,14 @@ fn fields(world: &World, id: QuestId, quest: &Quest) -> Object {
     shown.fields().clone()
 }
 
-/// How the build run stands. A question pauses the run, as the protocol says, although chunks that need no answer go on. A run in which
-/// nothing can go on because of failed steps is partial.
+/// The status of the build run. The protocol says that a question pauses the run, although chunks that need no answer continue. If nothing
+/// can continue because of failed steps, the run is partial.
 fn run_status(quest: &Quest, is_asked: bool) -> RunStatus {
     let any = |is_it: fn(&StepState) -> bool| quest.steps.values().any(|step| is_it(&step.state));
     let has_failed = any(|state| matches!(state, StepState::Failed { .. }));
     let goes_on = any(|state| match state {
         StepState::Queued(_) | StepState::Running(_) | StepState::Asking(_) | StepState::Parked { .. } => true,
-        // A step that is pending waits for one of the others.
+        // A pending step waits for another step.
         StepState::Pending | StepState::Blocked | StepState::Failed { .. } | StepState::Complete { .. } => false,
     });
     match quest.state {
@@ -167,7 +167,7 @@ fn run_status(quest: &Quest, is_asked: bool) -> RunStatus {
     }
 }
 
-/// A question to the user: its text, since when, the chunks that cannot be completed without the answer, and the section in question.
+/// A question to the user: its text, its time, the chunks that cannot be completed without the answer, and the section of the spec.
 fn pending_question(
     world: &World,
     quest: &Quest,
@@ -183,7 +183,7 @@ fn pending_question(
     };
     let blocked: BTreeSet<usize> = match step.filter(|step| !of_all && numbers.contains_key(step)) {
         Some(step) => with_dependents(quest, step).into_iter().filter_map(|id| numbers.get(id).copied()).collect(),
-        // The plan itself is in question, or the money for all of it.
+        // The question is about the whole quest.
         None => numbers.values().copied().collect(),
     };
     let done: BTreeSet<usize> = numbers
@@ -203,7 +203,7 @@ fn pending_question(
     shown
 }
 
-/// A step, and all steps that depend on it, directly or not.
+/// A step, and all steps that depend on it, directly or through others.
 fn with_dependents<'a>(quest: &'a Quest, step: &'a StepId) -> BTreeSet<&'a StepId> {
     let mut found = BTreeSet::from([step]);
     let mut open = vec![step];
@@ -213,7 +213,7 @@ fn with_dependents<'a>(quest: &'a Quest, step: &'a StepId) -> BTreeSet<&'a StepI
     found
 }
 
-/// The steps of the plan, in its order.
+/// The steps of the plan, in the order of the plan.
 fn work(quest: &Quest) -> Vec<(&StepId, &Step)> {
     let all = quest.steps.iter().map(|(id, step)| (id, step.as_ref()));
     let mut steps: Vec<(&StepId, &Step)> = all.filter(|(_, step)| step.phase == Phase::Work && !step.dropped).collect();
@@ -221,7 +221,7 @@ fn work(quest: &Quest) -> Vec<(&StepId, &Step)> {
     steps
 }
 
-/// The phase that the quest is in: the first that is not done.
+/// The current phase of the quest: the first one that is not complete.
 fn phase(quest: &Quest) -> Phase {
     let open = |phase: Phase| quest.steps.values().any(|step| step.phase == phase && completed_at(step).is_none());
     [Phase::Requirements, Phase::Plan, Phase::Work].into_iter().find(|phase| open(*phase)).unwrap_or(Phase::Review)
@@ -236,7 +236,7 @@ fn phase_word(phase: Phase) -> &'static str {
     }
 }
 
-/// The step of the workflow that corresponds to a phase.
+/// The workflow step that corresponds to a phase.
 fn workflow_step(phase: Phase) -> &'static str {
     match phase {
         Phase::Requirements => "interviewer",
@@ -313,7 +313,7 @@ fn chunk_status(step: &Step) -> &'static str {
     }
 }
 
-/// Whether work on it has begun and not ended.
+/// Whether work on the step has begun and not ended.
 fn is_active(step: &Step) -> bool {
     match step.state {
         StepState::Running(_) | StepState::Asking(_) | StepState::Parked { .. } => true,
@@ -335,7 +335,7 @@ fn completed_at(step: &Step) -> Option<Timestamp> {
     }
 }
 
-/// An observable is satisfied when every step that promises it is complete.
+/// The scenario score. An observable is satisfied when every step that lists it is complete.
 fn score(quest: &Quest) -> Option<Value> {
     let wanted = quest.requirements.as_ref().filter(|it| !it.observables.is_empty())?;
     let is_done = |id: &StepId| quest.step(id).is_some_and(|step| completed_at(step).is_some());
@@ -346,7 +346,7 @@ fn score(quest: &Quest) -> Option<Value> {
     Some(json!({ "satisfied": satisfied.count(), "total": wanted.observables.len() }))
 }
 
-/// What the user should do next, or what the quest does while the user has nothing to do.
+/// What the user should do next, or what the quest is doing if the user has nothing to do.
 fn next_step(id: QuestId, quest: &Quest, is_asked: bool) -> String {
     let failed = quest.steps.iter().find(|(_, step)| matches!(step.state, StepState::Failed { .. }));
     match (quest.state, failed) {
@@ -359,7 +359,7 @@ fn next_step(id: QuestId, quest: &Quest, is_asked: bool) -> String {
     }
 }
 
-/// What is being done, and what comes after it.
+/// What is being done now, and what comes after it.
 fn progress(quest: &Quest) -> String {
     match phase(quest) {
         Phase::Requirements => "the requirements are written, then the steps are planned".into(),
@@ -382,7 +382,7 @@ fn concerns(world: &World, about: &About, agent: crate::AgentId, id: QuestId) ->
     }
 }
 
-/// What each role said last when it was done.
+/// The last summary of each role.
 fn outputs(quest: &Quest) -> Object {
     let mut latest: BTreeMap<&str, (Timestamp, &StepId, &str)> = BTreeMap::new();
     for (id, step) in &quest.steps {
@@ -401,7 +401,7 @@ fn outputs(quest: &Quest) -> Object {
     outputs
 }
 
-/// The aliases of sections that a text names: `#core-flow`.
+/// The aliases of sections in a text, such as `#core-flow`.
 fn aliases(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for word in text.split(|char: char| char.is_whitespace() || "(),;:.`'\"[]{}".contains(char)) {
@@ -416,7 +416,7 @@ fn aliases(text: &str) -> Vec<String> {
     found
 }
 
-/// The first line of a text, within bounds.
+/// The first line of a text, shortened to the limit.
 pub(super) fn line(text: &str) -> String {
     let first = text.trim().lines().next().unwrap_or_default();
     match first.char_indices().nth(MAX_LINE_CHARS) {

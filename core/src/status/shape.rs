@@ -1,12 +1,13 @@
-//! What the protocol's own fields accept from people, agents and hooks. A field that the protocol does not name may hold anything. Files of other
-//! programs are not checked: their writers would not be told, so readers take what makes sense ([`super::view`]).
+//! Which values the fields of the protocol accept from people, agents and hooks. A field that the protocol does not name may have any
+//! value. Files of other programs are not checked, because their writers would not see an error; readers take what they understand
+//! ([`super::view`]).
 
 use super::{Edit, EditError, Json, JsonKind, Object, Path, StatusDocument, incremented};
 
-/// How much of a refused value a message repeats, in characters.
+/// How many characters of a refused value a message repeats.
 const MAX_SHOWN_CHARS: usize = 60;
 
-/// What a value may be. `null` equals absent, so it is accepted wherever a field may be missing.
+/// The values that a field accepts. `null` equals absent, so it is always accepted, except as an item of a list.
 enum Shape {
     Text,
     OneOf(&'static [&'static str]),
@@ -16,7 +17,7 @@ enum Shape {
     List(&'static Shape),
     /// An object whose writer chooses the names.
     Map(&'static Shape),
-    /// Other fields than these may hold anything.
+    /// Fields that are not listed may have any value.
     Fields(&'static [(&'static str, Shape)]),
 }
 
@@ -80,8 +81,8 @@ const BUILD_RUN: Shape = Fields(&[
     ("lastCheckpoint", Time),
 ]);
 
-/// Refuses an edit that would give a field of the protocol a value that its readers do not expect. Only what the edit writes is looked at: what
-/// another program has written beside it does not matter.
+/// Refuses an edit that would give a field of the protocol a value that its readers do not expect. Only the values of the edit are checked,
+/// not what another program has written elsewhere in the document.
 pub(super) fn check(document: &StatusDocument, edit: &Edit) -> Result<(), EditError> {
     check_values(document, edit)?;
     check_outputs(document, edit)
@@ -94,7 +95,7 @@ fn check_values(document: &StatusDocument, edit: &Edit) -> Result<(), EditError>
             None => Ok(()),
         },
         Edit::Merge { patch } if patch.kind() == JsonKind::Object => DOCUMENT.check(&Path::root(), patch),
-        // Not an object at all: that has a refusal of its own.
+        // A patch that is not an object has a refusal of its own.
         Edit::Merge { .. } => Ok(()),
         Edit::Increment { path, by } => match shape_at(document, path)? {
             Some(shape) => shape.check(path, &incremented(document.get(path).as_ref(), *by, path)?),
@@ -109,8 +110,8 @@ fn check_values(document: &StatusDocument, edit: &Edit) -> Result<(), EditError>
     }
 }
 
-/// Refuses an edit that would make an output of an agent without a summary, or take the summary away. It is the one thing that the protocol requires of
-/// an output: later agents read it.
+/// Refuses an edit that would create an output of an agent without a summary, or remove the summary. The summary is the only field that the
+/// protocol requires of an output, because later agents read it.
 fn check_outputs(document: &StatusDocument, edit: &Edit) -> Result<(), EditError> {
     let is_about_outputs = match edit {
         Edit::Set { path, .. } | Edit::Increment { path, .. } | Edit::Append { path, .. } | Edit::Clear { path } => {
@@ -127,7 +128,7 @@ fn check_outputs(document: &StatusDocument, edit: &Edit) -> Result<(), EditError
     let lacks_summary =
         |output: &Json| output.object().is_some_and(|output| output.get(SUMMARY).is_none_or(Json::is_null));
     let before = outputs(document);
-    // What another program has written without one can be replaced part by part.
+    // An output that another program has written without a summary can be changed part by part.
     let is_known = |name: &str| before.get(name).is_some_and(lacks_summary);
     let after = outputs(&after);
     match after.iter().find(|(name, output)| lacks_summary(output) && !is_known(name)) {
@@ -145,7 +146,7 @@ pub(crate) fn check_build_run(run: &Json) -> Result<(), EditError> {
     BUILD_RUN.check(&Path::field("buildRun"), run)
 }
 
-/// Whether a text is a date, or a date and a time of day, in ISO 8601: `2026-02-12T15:23:45Z`.
+/// Whether a text is a date, or a date with a time of day, in ISO 8601: `2026-02-12T15:23:45Z`.
 pub(crate) fn is_time(text: &str) -> bool {
     let (date, time) = text.split_once('T').map_or((text, None), |(date, time)| (date, Some(time)));
     let number = |part: &str, digits: usize, range: std::ops::RangeInclusive<u32>| {
@@ -179,7 +180,7 @@ pub(crate) fn is_time(text: &str) -> bool {
     is_date && time.is_none_or(is_of_day)
 }
 
-/// What the protocol says about the value at a path. None if it says nothing.
+/// The shape of the value at a path. None if the protocol does not define it.
 fn shape_at(document: &StatusDocument, path: &Path) -> Result<Option<&'static Shape>, EditError> {
     let mut shape: &'static Shape = const { &DOCUMENT };
     let mut here = Path::root();
@@ -209,7 +210,7 @@ impl Shape {
         if value.is_null() { Ok(()) } else { self.check_item(at, value) }
     }
 
-    /// An item of a list is there or not: it cannot be `null`.
+    /// An item of a list cannot be `null`.
     fn check_item(&self, at: &Path, value: &Json) -> Result<(), EditError> {
         let words = || value.words().unwrap_or_default();
         let fits = match self {
@@ -246,7 +247,7 @@ fn check_fields(fields: &[(&str, Shape)], at: &Path, object: &Object) -> Result<
     fields.iter().try_for_each(|(name, shape)| given(name).map_or(Ok(()), |value| shape.check(&at.below(name), value)))
 }
 
-/// A short value as it is, otherwise what kind of value it is.
+/// A short value unchanged, otherwise the type of the value.
 fn shown(value: &Json) -> String {
     let is_short = value.text().chars().count() <= MAX_SHOWN_CHARS;
     match value.kind() {

@@ -1,37 +1,37 @@
-//! What a reader sees in a status document. A field that is missing, `null` or of another type than expected is just not there, and
-//! numbers that make no sense are shown as they are or left out, never computed with.
+//! A status document as a reader sees it. A field that is missing, `null` or of an unexpected type counts as absent. Numbers that make no
+//! sense are shown unchanged or left out; nothing is computed from them.
 
 use super::{Json, StatusDocument};
 use crate::json::Fields;
 
-/// Steps done of steps in all. `done` may exceed `total` if the writer says so.
+/// A part of a whole, for example completed steps. `done` may exceed `total` if the writer says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     pub done: u64,
     pub total: u64,
 }
 
-/// How far a build is.
+/// The progress of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkProgress {
-    /// The short form: which chunk of how many.
+    /// The short form: the number of the current chunk, and how many chunks there are.
     Current(Share),
-    /// The long form, with the state of every chunk.
+    /// The long form, from the states of all chunks.
     Chunks { completed: u64, active: u64, failed: u64, total: u64, retry: Option<u64> },
 }
 
-/// The section that is worked on.
+/// The section that is being worked on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     pub alias: String,
     pub number: Option<String>,
 }
 
-/// The sections that count as ready, in the words of different versions.
+/// The states in which a section counts as ready. They come from different versions.
 const READY: [&str; 4] = ["aligned", "ready-to-execute", "satisfied", "deferred"];
 
 impl StatusDocument {
-    /// A field that is a text, and not an empty one.
+    /// A field that is a string and not empty.
     pub fn words(&self, name: &str) -> Option<String> {
         self.field(name).and_then(Json::words).filter(|words| !words.trim().is_empty())
     }
@@ -62,7 +62,7 @@ impl StatusDocument {
         })
     }
 
-    /// How many sections are ready, of all that were assessed.
+    /// How many sections are ready, of those that were assessed.
     pub fn readiness(&self) -> Option<Share> {
         let summary = self.field("readinessSummary")?.object()?;
         let counts: Vec<(&str, u64)> =
@@ -87,14 +87,14 @@ impl StatusDocument {
         Some(Section { alias: self.words("activeSection")?, number: self.words("activeSectionNumber") })
     }
 
-    /// The names in a list of texts. Other items are left out.
+    /// The strings in a list. Other items are left out.
     pub fn names(&self, field: &str) -> Vec<String> {
         let items = self.field(field).and_then(Json::list).unwrap_or_default();
         items.iter().filter_map(Json::words).collect()
     }
 }
 
-/// The fields of an object, for looking at.
+/// The fields of an object, for reading.
 pub(crate) fn fields(json: Option<&Json>) -> Option<Fields<'_>> {
     json.and_then(|json| Fields::of(json.raw()))
 }

@@ -1,8 +1,8 @@
-//! Counts what each request to the model used, from the lines in which its answer is said.
+//! Counts the usage of each request to the model, from the lines of its answer.
 //!
-//! An answer is said in several lines, one for each block, with the same id and the same usage. The usage is that of the first moment:
-//! the prompt is complete, but of the answer hardly a token is counted. So the answer is estimated by its length, and the total at
-//! the end of the turn corrects it.
+//! An answer has several lines, one for each block, with the same id and the same usage. That usage is from the start of the answer: it
+//! contains the whole prompt, but hardly any tokens of the answer. So the answer is estimated by its length, and the total at the end of
+//! the turn corrects the estimate.
 
 use super::{Fields, blocks};
 use crate::price::PriceTable;
@@ -11,27 +11,27 @@ use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How many answers are known at once: those of an agent and its sub-agents, whose lines come mixed.
+/// How many answers are known at once. The lines of an agent and its subagents are mixed.
 const MAX_ANSWERS: usize = 64;
-/// A token is about four characters of English, and less of code: rather too few tokens than too many.
+/// A token has about four characters of English, and fewer of code. So the estimate is rather too low than too high.
 const BYTES_PER_TOKEN: u64 = 4;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestMeter {
     prices: Arc<PriceTable>,
     answers: VecDeque<ModelAnswer>,
-    /// What the further lines of answers showed. It is told with the next answer, so that each request is told once.
+    /// The usage from further lines of answers. It is reported with the next answer, so that each request is reported once.
     untold: Usage,
-    /// The model that answered the agent itself last, and the tokens of that request and its answer.
+    /// The last model that answered the agent itself, and the tokens of that request and its answer.
     last: Option<(String, u64)>,
 }
 
-/// An answer of the model, as far as it was said.
+/// An answer of the model, as far as its lines have arrived.
 #[derive(Clone, Debug)]
 struct ModelAnswer {
     id: String,
     bytes: u64,
-    /// What was counted for it.
+    /// The usage that was counted for the answer.
     counted: Usage,
 }
 
@@ -40,8 +40,8 @@ impl RequestMeter {
         Self { prices, ..Self::default() }
     }
 
-    /// What a line shows to be used that was not counted before, and how full the context is. `own` is the agent itself, otherwise it is
-    /// a sub-agent, which has a context of its own.
+    /// The usage in a line that was not counted before, and how full the context is. `own` says that the line is the agent's own and not a
+    /// subagent's; a subagent has its own context.
     pub(super) fn take(&mut self, line: &Fields, own: bool) -> Option<(Usage, Option<ContextUse>)> {
         if line.text("type").as_deref() != Some("assistant") {
             return None;
@@ -70,7 +70,7 @@ impl RequestMeter {
             cache_write_tokens: count("cache_creation_input_tokens"),
             ..Usage::default()
         };
-        // A message of the CLI itself, not of a model.
+        // The CLI also writes messages of its own, which no model answered.
         let reported = Usage { output_tokens, ..used };
         if reported.is_nothing() {
             return None;
@@ -85,7 +85,7 @@ impl RequestMeter {
         known.is_none().then(|| (std::mem::take(&mut self.untold), context))
     }
 
-    /// How full the context is. The windows of the models are in the result of a turn.
+    /// How full the context is. The result line of a turn has the context windows of the models.
     pub(super) fn context(&self, models: Option<Fields>) -> Option<ContextUse> {
         let (model, tokens) = self.last.as_ref()?;
         let window = models.and_then(|models| {
@@ -97,7 +97,7 @@ impl RequestMeter {
     }
 }
 
-/// How long a block is that the model wrote.
+/// The length of a block in bytes.
 fn length(block: &Fields) -> u64 {
     let text = ["text", "thinking"].into_iter().find_map(|name| block.text(name)).map(|text| text.len());
     let bytes = text.or_else(|| block.raw("input").map(RawValue::get).map(str::len));

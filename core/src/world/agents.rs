@@ -1,4 +1,4 @@
-//! How events change agents and where their histories are.
+//! How events change agents and the index of their histories.
 
 use super::{Due, Impossible, World};
 use crate::agent::{Agent, Birth, Lifecycle, PendingFork, PendingForkState, ancestors};
@@ -151,7 +151,7 @@ impl World {
         self.leave(at, agent)?;
         self.change_agent(at, agent, |it| match it.lifecycle {
             Lifecycle::Hatching { until, .. } => {
-                // Eggs stay eggs: they hatch or expire, outside the session.
+                // An egg stays an egg: it hatches or expires outside of the session.
                 it.lifecycle = Lifecycle::Hatching { until, session: None };
                 Ok(())
             }
@@ -234,7 +234,7 @@ impl World {
                 MessageKind::Rewind => it.cut(at, CutHow::Rewind { to: to.unwrap_or_default() }),
                 MessageKind::Interrupted => it.open_tools = 0,
                 MessageKind::Mark => it.marks.push_back((at, content.clone())),
-                // What was imported happened elsewhere: none of its tools runs here.
+                // The tools of an imported message ran elsewhere, so none of them is open here.
                 MessageKind::ToolCall => it.open_tools += u32::from(!imported),
                 MessageKind::ToolResult => it.open_tools = it.open_tools.saturating_sub(u32::from(!imported)),
                 MessageKind::System
@@ -265,7 +265,7 @@ impl World {
         Ok(())
     }
 
-    /// The agent's process is gone, and with it the tools that ran in it.
+    /// The agent's process has ended, and so have its tools.
     pub(super) fn tools_gone(&mut self, agent: AgentId) {
         if self.agent(agent).is_some_and(|it| it.open_tools > 0) {
             if let Some(it) = self.agents.get_mut(&agent).map(Arc::make_mut) {
@@ -323,7 +323,7 @@ impl World {
 }
 
 impl Agent {
-    /// Children are moved and forks are cancelled before an agent ends, so that no living agent has a dead parent.
+    /// Checks that children were moved and forks cancelled before an agent ends, so that no living agent has a dead parent.
     fn leaves_nothing_behind(&self) -> Result<(), &'static str> {
         match (self.children.is_empty(), self.pending_forks.is_empty()) {
             (true, true) => Ok(()),
@@ -332,7 +332,7 @@ impl Agent {
         }
     }
 
-    /// Without running tools there is no result to wait for.
+    /// Without running tools, the waiting forks can be created.
     fn release_forks(&mut self) {
         if self.open_tools == 0 {
             let upto = self.last_message;
@@ -340,7 +340,7 @@ impl Agent {
         }
     }
 
-    /// The result of a fork names the child. Other tools may still run, for example one that waits for the child.
+    /// The result of a fork contains the id of the child. Other tools may still run, for example one that waits for the child.
     fn release_answered(&mut self, at: EventId, result: &str) {
         self.release(Some(at), |birth| result.contains(&birth.agent.to_string()));
     }
@@ -353,7 +353,7 @@ impl Agent {
         }
     }
 
-    /// Tools that ran before a cut have no call in the history any more.
+    /// A clear or a rewind. The calls of tools that ran before are no longer in the history.
     fn cut(&mut self, at: EventId, how: CutHow) {
         self.cuts.push_back(Cut { at, how });
         self.open_tools = 0;

@@ -1,4 +1,4 @@
-//! How events change what agents ask permission for, and the rules about it.
+//! How events change requests for permission, and the rules about them.
 
 use super::{Impossible, World};
 use crate::event::PermissionEvent;
@@ -16,7 +16,7 @@ impl World {
         &self.permission_rules
     }
 
-    /// The rules that count for an agent: its own, and those of the project.
+    /// The rules that apply to an agent: its own, and those of the project.
     pub fn permission_rules_of(&self, agent: AgentId) -> impl Iterator<Item = &PermissionRule> {
         let counts = move |scoped: &&ScopedRule| scoped.agent.is_none_or(|of| of == agent);
         self.permission_rules.values().filter(counts).map(|scoped| &scoped.rule)
@@ -28,7 +28,7 @@ impl World {
                 self.permission_rules.insert(at, ScopedRule { agent: *agent, rule: allows.clone() });
                 Ok(())
             }
-            // Another daemon may have removed it at the same moment.
+            // Another daemon may have removed the rule at the same time.
             PermissionEvent::RuleRemoved { rule, .. } => {
                 self.permission_rules.remove(rule);
                 Ok(())
@@ -59,7 +59,7 @@ impl World {
             pending.state = PendingState::Decided { at, decision: decision.clone() };
             let used = run.early_answers.iter().position(|early| early.is_for(&pending.request));
             used.map(|used| run.early_answers.remove(used));
-            // It was right to be silent until now.
+            // The process had a reason to be silent until now.
             run.attempt.alive(ts);
             Ok(())
         })?;
@@ -71,12 +71,12 @@ impl World {
 }
 
 impl Run {
-    /// The open questions about its permissions.
+    /// The open questions about permissions of this run.
     pub(super) fn open_permission_questions(&self) -> Vec<EventId> {
         self.attempt.permissions.iter().filter_map(PendingPermission::question).collect()
     }
 
-    /// The process is gone. What was decided for it counts for the next one, which has to ask again.
+    /// The process has ended. The decisions for it count for the next process, which has to ask again.
     pub(super) fn keep_answers(&mut self) {
         let decided = self.attempt.permissions.iter().filter_map(|pending| match &pending.state {
             PendingState::Decided { decision, .. } => Some(EarlyAnswer {
@@ -93,7 +93,7 @@ impl Run {
         self.early_answers = answers;
     }
 
-    /// What an output says about a request for permission.
+    /// Updates the open requests from an output.
     pub(super) fn note_permission(&mut self, output: &Output) {
         if let Output::Asked(request) = output {
             self.attempt

@@ -1,4 +1,4 @@
-//! How events change what the human is asked, and budgets.
+//! How events change questions to the user, and budgets.
 
 use super::{Impossible, World};
 use crate::ask::{About, Question};
@@ -43,13 +43,13 @@ impl World {
             agent,
             why: "was never run",
         })?;
-        // One that was silent before it began may turn out not to be affordable: that is what there is to answer now.
+        // If a budget turns out to be used up, this question replaces the question about the silence of the process.
         let before = run.question.replace(at);
         self.questions_to_withdraw.extend(before);
         Ok(())
     }
 
-    /// A person answered. A silent process gets the same time again.
+    /// The user has answered. A silent process gets the same time again.
     fn question_answered(&mut self, at: EventId, ts: Timestamp, question: EventId) -> Result<(), Impossible> {
         let asked = self.question_closed(at, question)?;
         match asked.about {
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// It is answered, or the answer no longer matters.
+    /// The question was answered, or the answer no longer matters.
     fn question_closed(&mut self, at: EventId, question: EventId) -> Result<Question, Impossible> {
         let asked = self.questions.remove(&question).ok_or(Impossible::Question { at, question })?;
         self.questions_to_withdraw.remove(&question);

@@ -1,5 +1,5 @@
-//! How events change quests, and the indexes with which `settle` and `plan` find what is due. [`steps`] has the events of steps, [`order`]
-//! what they mean for other steps, and [`forks`] the events of step forks.
+//! How events change quests, and the indexes with which due events are found. [`steps`] has the events of steps, [`forks`] those of step
+//! forks.
 
 mod forks;
 mod order;
@@ -177,7 +177,7 @@ impl World {
         })
     }
 
-    /// A first plan, or a new one. Steps that were begun stay as they are.
+    /// The steps of a plan, or of a changed plan. Steps that an agent has worked on stay as they are.
     fn steps_planned(
         &mut self,
         at: EventId,
@@ -223,7 +223,7 @@ impl World {
                     quest.open += 1;
                 }
             }
-            // With steps from the start there is nothing to plan.
+            // If the steps came with the quest, there is nothing to plan.
             if by.is_none() {
                 let spec_version = quest.spec_version.clone();
                 let plan = quest.step_mut(&StepId::plan()).ok_or("had no plan")?;
@@ -238,7 +238,7 @@ impl World {
         })
     }
 
-    /// Adds what an agent of a quest has used, in place of what was counted `before`.
+    /// Replaces a part of the quest's usage: `after` is the new usage of an agent, `before` the one that was counted.
     pub(super) fn quest_spent(&mut self, agent: AgentId, before: Usage, after: Usage) {
         let Some(assignment) = self.assignments.get(&agent) else { return };
         if let Some(quest) = self.quests.get_mut(&assignment.quest) {
@@ -247,7 +247,7 @@ impl World {
         }
     }
 
-    /// Sets when `settle` looks at the step of an agent, if nothing happens before.
+    /// Sets the time at which `settle` looks at the agent's step if nothing happens before.
     fn set_step_deadline(&mut self, agent: AgentId, at: Timestamp) {
         self.deadlines.insert((at, Due::Assignment(agent)));
         self.step_deadlines.insert(agent, at);
@@ -284,7 +284,7 @@ impl World {
         set_member(&mut self.unhandled_run_changes, agent, is_to_handle);
     }
 
-    /// Notes for `settle` whether something is due in a quest: a slot can be filled, or everything is done.
+    /// Updates whether the quest is in the index of quests in which events are due.
     pub(super) fn note_quest_to_schedule(&mut self, id: QuestId) {
         let Some((quest, quest_spec)) = self.quest(id).zip(self.quest_spec(id)) else { return };
         let forks = || !quest.forks.is_empty() && self.fork_to_begin(id).is_some();
@@ -293,7 +293,7 @@ impl World {
     }
 
     /// Changes one step, and updates the queue, the slots and the chores. This counts as the last change of the step, and clears the
-    /// deadlines of its agents: set a deadline after it.
+    /// deadlines of its agents. So a deadline must be set after it.
     fn change_step(
         &mut self,
         at: EventId,
@@ -328,7 +328,7 @@ impl World {
         Ok(())
     }
 
-    /// Changes a quest, and notes for `settle` whether something is due in it.
+    /// Changes a quest, and updates the indexes.
     fn change_quest(
         &mut self,
         at: EventId,

@@ -1,4 +1,4 @@
-//! How events change runs, and what agents that are run keep between them.
+//! How events change runs, and what agents keep between their runs.
 
 mod messages;
 mod turns;
@@ -19,12 +19,12 @@ use crate::{AgentId, EventId, Timestamp};
 use imbl::Vector;
 use std::sync::Arc;
 
-/// How many answers to calls can be asked for again: no agent waits for more at once.
+/// How many answers to calls can be requested again. No agent waits for more at the same time.
 const KEPT_ANSWERS: usize = 64;
-/// How many of an agent's past runs are kept at hand. The log has them all.
+/// How many ended runs of an agent are kept. The log has all of them.
 const KEPT_RUNS: u32 = 100;
 
-/// What the world keeps beside a run, so that `settle` and `plan` need not look at all runs.
+/// The entries of a run in the indexes, with which runs are found without a search.
 struct RunIndexes {
     deadline: Option<Timestamp>,
     desired: Option<DesiredRun>,
@@ -100,10 +100,10 @@ impl World {
         }
         let ForeignSession { harness, session, host, folder } = harness_session.clone();
         if let Some(before) = self.harness_sessions.insert(session.as_str().into(), agent) {
-            // The agent before is dead. Its children must not copy what is said to the new agent from now on.
+            // The previous agent is dead. Its forks must not copy what the new agent says from now on.
             self.change_conversation(before, |_, conversation| Arc::make_mut(conversation).harness_session = None);
         }
-        // What it cost before is not ours to count.
+        // The usage of the session before the adoption is not counted.
         let harness_session =
             HarnessSession { harness, session, host, folder, meter: Meter::Inherited, capabilities: None };
         self.conversations.insert(
@@ -152,7 +152,7 @@ impl World {
         let indexes = RunIndexes::of(&requested, conversation);
         self.runs.insert(agent, Arc::new(requested));
         self.update_indexes(agent, None, indexes);
-        // Another daemon may have asked for the end of the session at the same moment.
+        // Another daemon may have requested the end of the session at the same time.
         let session = self.agent(agent).and_then(Agent::session).and_then(|session| self.session(session));
         if session.is_some_and(|session| session.state != SessionState::Open) {
             self.note_unwanted(agent);
@@ -193,7 +193,7 @@ impl World {
         })
     }
 
-    /// What is known of the counts of a harness session, if they are complete: what was used in a turn without a total may be in the
+    /// The meter of a harness session. None if the usage of a turn without a total may be missing in it, because such usage may be in the
     /// totals of a copy.
     fn meter_of(&self, session: &str) -> Option<Meter> {
         let conversation = self.conversation(self.harness_session_owner(session)?)?;
@@ -210,7 +210,7 @@ impl World {
         })
     }
 
-    /// A run that is being stopped is stopped all the same, but its conversation can be resumed.
+    /// The process is ready. If its run is being stopped, it is stopped nevertheless, but its session can be resumed.
     fn run_started(&mut self, at: EventId, of: AttemptId, session: &str) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
             run.state = match &run.state {
@@ -230,10 +230,10 @@ impl World {
                 true => Readiness::ConfirmsModel,
                 false => Readiness::Ready,
             };
-            // Nothing was written to it yet. If its session holds everything that was to be said, only the nudge is left.
+            // Nothing was written to the process yet. If its session contains all messages already, the process gets a nudge.
             if !run.attempt.capabilities.chooses_session_id && !conversation.has_words() {
                 conversation.add(at, DeliveryKind::Nudge);
-                // What the session holds was heard by an earlier process.
+                // The messages in the session were received by an earlier process.
                 run.attempt.heard = false;
             }
             Ok(())
@@ -255,7 +255,7 @@ impl World {
         })
     }
 
-    /// The run has sent its signal.
+    /// The agent has sent its signal.
     pub(super) fn run_signalled(&mut self, at: EventId, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
             run.signalled = true;
@@ -263,7 +263,7 @@ impl World {
         })
     }
 
-    /// Keeps a signal that is in the output of a process, in case its tools are killed before they write the call down.
+    /// Remembers a signal in the output of an agent, in case its tools cannot pass the signal on.
     pub(super) fn note_tool_call(&mut self, agent: AgentId, content: &str) {
         let owes = |run: &Run| run.spec.signals && run.is_open();
         if !self.run(agent).is_some_and(owes) || !content.contains(quest::SIGNAL_TOOL) {
@@ -279,7 +279,7 @@ impl World {
         });
     }
 
-    /// The user was asked about the silence of a process, and lets it continue.
+    /// The user has answered the question about the silence, so the process may be silent for the same time again.
     pub(super) fn given_time(&mut self, at: EventId, ts: Timestamp, of: AttemptId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| {
             run.attempt.silent = None;
@@ -327,7 +327,7 @@ impl World {
     ) -> Result<(), Impossible> {
         self.tools_gone(of.agent);
         self.change_run(at, of, |run, conversation| {
-            // The question stays open: its answer lets the run go on.
+            // The questions stay open: their answers let the run continue.
             let open = match cause == Cause::AwaitsPermission {
                 true => run.attempt.permissions.clone(),
                 false => Vector::new(),
@@ -349,7 +349,7 @@ impl World {
         })
     }
 
-    /// Begins the next attempt, which resumes the harness session if there is one.
+    /// The next attempt begins. It continues the harness session, if the previous attempt has opened one.
     fn run_resumed(&mut self, at: EventId, ts: Timestamp, next: AttemptId) -> Result<(), Impossible> {
         let agent = next.agent;
         let before = next.attempt.checked_sub(1).ok_or(Impossible::Agent { at, agent, why: "had made no attempt" })?;
@@ -396,7 +396,7 @@ impl World {
         Ok(())
     }
 
-    /// A parked run whose time has come, and which waits for something else now.
+    /// The wait of a parked run has ended, but the run now waits for a slot.
     pub(super) fn end_of_park(&mut self, agent: AgentId) {
         self.change_conversation(agent, |run, _| {
             if let Some(RunState::Parked { until, .. }) = run.map(|run| &mut run.state) {
@@ -405,12 +405,12 @@ impl World {
         });
     }
 
-    /// A history was imported. The harness session does not hold it, so the next process is told everything.
+    /// Imported messages are not in the harness session, so the next process receives the whole history.
     pub(super) fn note_import(&mut self, agent: AgentId) {
         self.change_conversation(agent, |_, conversation| Arc::make_mut(conversation).begin_anew());
     }
 
-    /// This agent's run is no longer wanted; `settle` records that in the log.
+    /// Marks an agent whose run must be stopped; `settle` records that in the log.
     pub(super) fn note_unwanted(&mut self, agent: AgentId) {
         let runs = |run: &Run| run.is_open() && !matches!(run.state, RunState::Stopping { .. });
         if self.run(agent).is_some_and(runs) {
@@ -418,7 +418,7 @@ impl World {
         }
     }
 
-    /// Changes a run that is at this attempt, and updates its deadline and its desired state.
+    /// Changes a run that is at this attempt, and updates the indexes.
     pub(super) fn change_run(
         &mut self,
         at: EventId,
@@ -449,13 +449,13 @@ impl World {
                 let asked: Vec<EventId> = run.open_permission_questions();
                 change(Some(run), conversation);
                 let still_asked = run.open_permission_questions();
-                // An answer is needed only as long as it stays as it was when the question was asked.
+                // A question about silence or a budget is needed only while the run is silent or waits for a budget.
                 let questions_to_withdraw = run.question.filter(|_| run.attempt.silent.is_none() && !run.is_broke());
                 if questions_to_withdraw.is_some() {
                     run.question = None;
                 }
                 self.questions_to_withdraw.extend(questions_to_withdraw);
-                // A question that was answered is closed already.
+                // An answered question is closed already.
                 let gone = asked.into_iter().filter(|question| !still_asked.contains(question));
                 let gone = gone.filter(|question| self.questions.contains_key(question));
                 self.questions_to_withdraw.extend(gone);
@@ -465,8 +465,8 @@ impl World {
         }
     }
 
-    /// Updates the indexes for a run that has changed. Touches the maps only when something is different, because readers of the maps
-    /// compare them by identity.
+    /// Updates the indexes for a run that has changed. Changes a map only if an entry is different, because readers of the maps compare
+    /// them by identity.
     fn update_indexes(&mut self, agent: AgentId, before: Option<Timestamp>, now: RunIndexes) {
         let RunIndexes { deadline, desired, is_starting } = now;
         if before != deadline {
@@ -485,7 +485,7 @@ impl World {
 }
 
 impl Run {
-    /// Whatever its process had open is closed with it.
+    /// Closes everything that belonged to the process, because the process has ended.
     fn process_gone(&mut self, conversation: &mut Arc<Conversation>) {
         self.attempt.in_turn = false;
         self.attempt.waiting_call = None;

@@ -1,4 +1,4 @@
-//! How events change seats: their own, and those of sessions and agents that concern them.
+//! How events change seats: their own events, and those of sessions and agents.
 
 use super::{Due, World};
 use crate::event::{AgentEvent, MessageEvent, RunEvent, SeatEvent, SessionEvent};
@@ -12,7 +12,7 @@ impl World {
         self.change_seats(|seats| seats.apply(at, ts, what));
     }
 
-    /// What an event of another noun means for the seats.
+    /// The effect of an event of another noun on the seats.
     pub(super) fn seats_follow(&mut self, at: EventId, ts: Timestamp, event: &Event) {
         if let Event::Session { session, what: SessionEvent::Ending { .. } } = event {
             self.change_seats(|seats| seats.session_ending(ts, *session));
@@ -30,7 +30,7 @@ impl World {
         }
     }
 
-    /// What the lead is told and what its process does: what it hears, its tool calls, and its end.
+    /// The effect of an event on the lead: messages to it, messages that its process received, its tool calls, and its end.
     fn lead_follows(&mut self, at: EventId, event: &Event) {
         match event {
             Event::Message(MessageEvent::Added { agent, kind, content, .. }) if self.seats.has_led(*agent) => {
@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// Changes seats and keeps their places among the deadlines.
+    /// Changes seats, and updates their deadlines.
     fn change_seats(&mut self, change: impl FnOnce(&mut Seats)) {
         for (at, position) in self.seats.deadlines() {
             self.deadlines.remove(&(at, Due::Seat(position)));

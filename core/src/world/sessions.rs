@@ -86,7 +86,7 @@ impl World {
         Ok(())
     }
 
-    /// An agent takes part in a session.
+    /// An agent joins a session.
     pub(super) fn enter(&mut self, at: EventId, agent: AgentId, session: Option<SessionId>) -> Result<(), Impossible> {
         match session {
             Some(session) => self.change_session(at, session, |it| match it.state {
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// An agent no longer takes part in its session, if it did.
+    /// An agent leaves its session, if it has one.
     pub(super) fn leave(&mut self, at: EventId, agent: AgentId) -> Result<(), Impossible> {
         match self.agent(agent).and_then(crate::agent::Agent::session) {
             Some(session) => self.change_session(at, session, |it| {
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// Changes a session and keeps its place among the deadlines, or says why it cannot have been changed so.
+    /// Changes a session and updates its deadline, or says why the change is impossible.
     pub(super) fn change_session(
         &mut self,
         at: EventId,

@@ -76,7 +76,7 @@ fn a_model_is_taken_or_refused() {
     assert_eq!(reader.read(&taken), Ok(vec![Output::ModelChosen { model: "small".into() }]));
     let refused = json!({ "id": "model:huge", "error": { "code": -32602, "message": "Invalid params" } }).to_string();
     let [Output::TurnEnded(end)] = &reader.read(&refused).unwrap()[..] else { panic!("no end") };
-    let detail = "the agent does not take the model `huge`: Invalid params; it has big, small".to_owned();
+    let detail = "the agent does not accept the model `huge`: Invalid params; it has big, small".to_owned();
     assert_eq!(end.result, TurnResult::Failed { kind: FailureKind::WrongModel, detail });
 }
 

@@ -104,7 +104,7 @@ fn the_question_of_a_dead_agent_is_not_shown_any_more() {
 #[test]
 fn so_does_its_end() {
     let it = silent_one().and(stopping(first(), StopWhy::User));
-    let ended = over(first(), Cause::UserEnded, Exit::Code(0), "stopped by a person");
+    let ended = over(first(), Cause::UserEnded, Exit::Code(0), "stopped by the user");
     it.when(exit(first(), Exit::Code(0))).then([ended, withdrawn(10)]);
 }
 
@@ -206,7 +206,7 @@ fn a_parked_run_can_be_given_up() {
     let it = broke();
     let question = it.world.questions().next().unwrap().0.0;
     let of = hatchery_core::run::AttemptId { run: 2, ..first() };
-    let ended = over(of, Cause::UserEnded, Exit::Unknown, "stopped by a person");
+    let ended = over(of, Cause::UserEnded, Exit::Unknown, "stopped by the user");
     it.when(answer(question, "stop")).then([answered(question, "stop"), ended]);
 }
 

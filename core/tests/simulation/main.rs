@@ -89,7 +89,7 @@ const MARKS: [&str; 66] = [
     "slept",
     "stale_attempt",
     "stall_out_of_range",
-    "stopped by a person",
+    "stopped by the user",
     "stopped with its agent",
     "stopped with its session",
     "too_many_retries",

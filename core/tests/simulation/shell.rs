@@ -341,7 +341,7 @@ impl Shell {
             Event::Run { what: RunEvent::Silent { .. }, .. } => "silent",
             Event::Run { what: RunEvent::Stopping { why: StopWhy::Session }, .. } => "stopped with its session",
             Event::Run { what: RunEvent::Stopping { why: StopWhy::Killed }, .. } => "stopped with its agent",
-            Event::Run { what: RunEvent::Stopping { why: StopWhy::User }, .. } => "stopped by a person",
+            Event::Run { what: RunEvent::Stopping { why: StopWhy::User }, .. } => "stopped by the user",
             Event::Run { what: RunEvent::Parked { .. }, .. } => "parked",
             Event::Run { what: RunEvent::Resumed, .. } => "resumed",
             Event::Run { what: RunEvent::Ended { .. }, .. } => "run over",

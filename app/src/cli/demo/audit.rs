@@ -1,5 +1,5 @@
-//! Holds what was said against what is known: the spools of the agents have everything that they ever said, word for word, and the log must
-//! have each of it once.
+//! Compares the agents' spools with the log. The spools contain everything that the agents said, word for word, and the log must contain
+//! each message and each call exactly once.
 
 use crate::project::Project;
 use crate::report::{Context as _, Report};
@@ -14,19 +14,19 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Default)]
 pub struct Audit {
-    /// Messages that agents said.
+    /// Messages of agents: texts, tool calls and tool results.
     pub messages: Ledger,
-    /// Calls of tools that they wrote down.
+    /// Calls of Hatchery's tools, which agents wrote to `calls.jsonl`.
     pub calls: Ledger,
     pub events: u64,
 }
 
-/// What the spools have against what the log has, each thing by its name.
+/// The difference between the spools and the log, by the name of each message or call.
 #[derive(Debug, Default)]
 pub struct Ledger {
     pub spooled: u64,
     pub logged: u64,
-    /// How many more of each the spools have.
+    /// How many more times a name occurs in the spools than in the log.
     open: BTreeMap<String, i64>,
 }
 
@@ -45,7 +45,7 @@ impl Ledger {
         self.open.values().filter(|count| **count > 0).map(|count| count.unsigned_abs()).sum()
     }
 
-    /// The names of what the log lacks or has too often.
+    /// The names that the log lacks or has too often.
     fn wrong(&self) -> impl Iterator<Item = String> + '_ {
         let wrong = self.open.iter().filter(|(_, count)| **count != 0);
         wrong.map(|(what, count)| format!("{} ×{}: {what}", if *count > 0 { "lost" } else { "doubled" }, count.abs()))
@@ -57,7 +57,7 @@ impl Ledger {
 }
 
 impl Audit {
-    /// An event of the log. Each must follow the one before.
+    /// Takes the next event of the log. Its id must be one more than the id of the previous event.
     pub fn take(&mut self, record: &Record) -> Result<(), Report> {
         self.events += 1;
         if record.id.0 != self.events {
@@ -81,7 +81,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Reads what every process of the project has written.
+    /// Reads the spools of all processes of the project.
     pub fn read_spools(&mut self, project: &Project) -> Result<(), Report> {
         for AuditedAttempt { agent, name, folder } in attempts(&project.data().join("runs")) {
             let read = |file| std::fs::read_to_string(folder.join(file)).context("a spool cannot be read");
@@ -106,7 +106,7 @@ impl Audit {
         self.messages.lost() + self.calls.lost()
     }
 
-    /// What is lost or doubled, by name.
+    /// The names of messages and calls that are missing from the log or are there twice.
     pub fn wrong(&self) -> impl Iterator<Item = String> + '_ {
         self.messages.wrong().chain(self.calls.wrong())
     }
@@ -116,7 +116,7 @@ impl Audit {
     }
 }
 
-/// The harness's own name for a call, in what a history has of it.
+/// The harness's own id of a call, from the content of the message in the history.
 fn tool_id(content: &str) -> String {
     let content: Value = serde_json::from_str(content).unwrap_or_default();
     content["id"].as_str().unwrap_or_default().to_owned()

@@ -55,7 +55,7 @@ pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// An agent is asked what it can do, if it may be started.
+/// The finding about one agent that speaks ACP. If the user trusts the project, the agent is started and asked for its capabilities.
 fn of_acp(context: &Context, name: &str, file: &Path, acp: &Acp) -> Finding {
     let about = "acp";
     let (Login::Found(login) | Login::Missing(login)) = acp.login();
@@ -89,9 +89,9 @@ fn find(context: &Context, program: &Path) -> Option<PathBuf> {
     find_program(program, context.project.root(), &std::env::var_os("PATH").unwrap_or_default())
 }
 
-/// A program in one line.
+/// Describes a program in one line: path, version, login, capabilities, and how it reports usage.
 fn described(context: &Context, file: &Path, login: &str, harness: &dyn Harness, can: Capabilities) -> String {
-    // What a project names is not run before the user trusts it.
+    // A program that the project names is not started before the user trusts the project.
     let version = match is_trusted(context) {
         true => version::said(file).map_or_else(|| "it does not say its version".to_owned(), |said| printable(&said)),
         false => "not asked for its version before you trust the project".to_owned(),

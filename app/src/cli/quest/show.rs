@@ -1,4 +1,4 @@
-//! A quest for people: a line, or all of it.
+//! Prints a quest for people: as one line, or with all details.
 
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
 use super::super::short_ids::ShortIds;
@@ -29,13 +29,13 @@ pub fn line(quest: &QuestLine, ids: &ShortIds) -> String {
     )
 }
 
-/// What a user should know after creating a quest.
+/// Prints what a user should know when a quest begins: its slots, its ward, and where the steps work.
 pub fn introduce(context: &Context, quest: &QuestDocument) {
     if context.json {
         return;
     }
     let ward = match &quest.ward {
-        None => "no ward: nothing says whether the work is good (--ward COMMAND)".to_owned(),
+        None => "no ward: no command checks the work (--ward COMMAND)".to_owned(),
         Some(ward) => match &ward.guessed_from {
             Some(from) => format!("the ward is `{}`, because of {from}", ward.command),
             None => format!("the ward is `{}`", ward.command),
@@ -43,7 +43,7 @@ pub fn introduce(context: &Context, quest: &QuestDocument) {
     };
     let place = match &quest.branch {
         Some(branch) => format!("steps work in git worktrees, and the result will be on the branch {branch}"),
-        None => format!("steps work in the project itself · {} names it, too", quest.slug()),
+        None => format!("steps work in the project itself · commands also accept the name {}", quest.slug()),
     };
     say(paint(DIM, format_args!("quest {}: {} · {ward} · {place}", quest.id, counted(quest.slots.into(), "slot"))));
 }
@@ -100,7 +100,7 @@ pub fn show(quest: &QuestDocument, merged: Merged, history: bool) -> Result<(), 
     Ok(())
 }
 
-/// What a step does begins with the role that does it, if one does.
+/// Writes the first word, which can be a role, as the role's title.
 fn with_duty(doing: &str) -> String {
     let end = doing.find([' ', ',']).unwrap_or(doing.len());
     let (role, rest) = doing.split_at(end);

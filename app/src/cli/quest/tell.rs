@@ -1,4 +1,4 @@
-//! What a person does to a quest, and the sentence that says what came of it. With --json it is the events.
+//! The commands that change a quest. Each prints a sentence about the result or, with --json, the answer with its events.
 
 use super::super::{Context, asking, print_json, say, text_or_stdin};
 use crate::client::Client;
@@ -14,26 +14,26 @@ pub fn pause(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/pause"), &json!({}), |quest| {
         let id = quest.id;
         format!(
-            "it is paused: nothing more is begun, and who is at work is stopped; `hatchery quest resume {id}` goes on with it"
+            "the quest is paused: nothing new starts, and its working agents are stopped; `hatchery quest resume {id}` resumes it"
         )
     })
 }
 
 pub fn resume(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/resume"), &json!({}), |quest| {
-        format!("it goes on in the background; `hatchery quest watch {}` follows it", quest.id)
+        format!("the quest goes on in the background; `hatchery quest watch {}` follows it", quest.id)
     })
 }
 
 pub fn abandon(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/abandon"), &json!({}), |quest| match &quest.branch {
         Some(branch) if quest.progress().0 > 0 => format!(
-            "it is abandoned; what was merged is on the branch {branch}, and `hatchery rescue list` will show what was not"
+            "the quest is abandoned; the merged work is on the branch {branch}, and `hatchery rescue list` will show the rest"
         ),
         Some(_) => {
-            "it is abandoned, and nothing was merged; `hatchery rescue list` will show what its agents did".to_owned()
+            "the quest is abandoned, nothing was merged; `hatchery rescue list` will show the agents' work".to_owned()
         }
-        None => "it is abandoned; what its agents did stays in the project".to_owned(),
+        None => "the quest is abandoned; the work of its agents stays in the project".to_owned(),
     })
 }
 
@@ -44,23 +44,23 @@ pub fn retry(context: &Context, quest: &str, step: &str, fresh: bool) -> Result<
     })
 }
 
-/// Without a limit the ceiling is taken away.
+/// Sets the budget of a quest. Without a limit, removes it.
 pub fn budget(context: &Context, quest: &str, limit: Option<&str>) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/budget"), &json!({ "limit": limit }), |quest| {
         let spent = quest.spent.cost;
         match quest.budget {
-            Some(limit) => format!("its agents may use {limit} in all; they have used {spent}"),
-            None => format!("its agents may use as much as they need; they have used {spent}"),
+            Some(limit) => format!("the agents of the quest may use {limit} in all; they have used {spent}"),
+            None => format!("the agents of the quest may use as much as they need; they have used {spent}"),
         }
     })
 }
 
-/// Without a command there is no ward any more.
+/// Replaces the ward of a quest. Without a command, removes it.
 pub fn ward(context: &Context, quest: &str, command: Option<&str>) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/ward"), &json!({ "command": command }), |quest| {
         let now = match command {
-            Some(command) => format!("its ward is now `{command}`"),
-            None => "it has no ward any more".to_owned(),
+            Some(command) => format!("the ward of the quest is now `{command}`"),
+            None => "the quest has no ward any more".to_owned(),
         };
         match quest.steps.iter().any(|step| step.status == StepStatus::Failed) {
             true => format!("{now}; `hatchery quest retry {} STEP` tries a step again that has failed", quest.id),
@@ -69,7 +69,7 @@ pub fn ward(context: &Context, quest: &str, command: Option<&str>) -> Result<Exi
     })
 }
 
-/// Answers a certain question about a quest, or the oldest.
+/// Answers the given question of a quest, or the oldest one.
 pub fn answer(context: &Context, quest: &str, answer: &str, question: Option<u64>) -> Result<ExitCode, Report> {
     let document = document(context, quest)?;
     let asked: Vec<(u64, &StepDocument)> =
@@ -81,7 +81,7 @@ pub fn answer(context: &Context, quest: &str, answer: &str, question: Option<u64
     let Some((question, step)) = meant else {
         let message = match question {
             Some(question) => format!("question {question} is not asked about this quest"),
-            None => "nothing is asked about this quest".to_owned(),
+            None => "the quest has no open question".to_owned(),
         };
         return Err(Report::failed(message).hint("`hatchery ask list` shows all questions"));
     };
@@ -97,17 +97,17 @@ pub fn document(context: &Context, quest: &str) -> Result<QuestDocument, Report>
     asking(async { Client::visit(&context.project).await?.get(&quest_path(quest, "")).await })
 }
 
-/// Where the work of a quest is, beside its branch.
+/// Whether the user's branch contains the work of a quest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// Your branch has all of it.
+    /// The user's branch contains all of the work.
     Yes,
     No,
-    /// The branch of the quest was deleted, as people do after a merge.
+    /// The branch of the quest was deleted, for example after a merge.
     BranchGone,
 }
 
-/// Whether your branch has the work of a quest.
+/// Asks the daemon whether the user's branch contains the work of a quest.
 pub fn merged(context: &Context, quest: &QuestDocument) -> Result<Merged, Report> {
     let Some(branch) = quest.branch.as_ref().filter(|_| quest.has_work) else { return Ok(Merged::No) };
     let view =
@@ -115,13 +115,13 @@ pub fn merged(context: &Context, quest: &QuestDocument) -> Result<Merged, Report
     match view {
         Ok(view) if view.head.is_none() => Ok(Merged::BranchGone),
         Ok(view) => Ok(if view.line.merged { Merged::Yes } else { Merged::No }),
-        // There may be no repository any more. The quest can still be shown.
+        // The request fails if the repository was removed. The quest can still be shown.
         Err(report) if report.code == Code::Failed => Ok(Merged::No),
         Err(report) => Err(report),
     }
 }
 
-/// Asks the daemon for a change, and says what came of it.
+/// Asks the daemon for a change, and prints the result.
 fn tell(
     context: &Context,
     quest: &str,
@@ -140,14 +140,14 @@ fn tell(
 fn how_to_go_on(quest: &QuestDocument) -> String {
     let id = quest.id;
     match quest.state {
-        QuestWord::Paused => format!("the quest is paused: `hatchery quest run {id}` goes on with it"),
+        QuestWord::Paused => format!("the quest is paused: `hatchery quest run {id}` resumes it"),
         QuestWord::Open => format!("`hatchery quest watch {id}` follows it"),
         QuestWord::Complete => "the quest is complete".to_owned(),
         QuestWord::Abandoned => "the quest is abandoned".to_owned(),
     }
 }
 
-/// An amount of dollars on the command line, which the daemon reads.
+/// Checks an amount of dollars on the command line. The text is sent to the daemon unchanged.
 pub fn dollars(text: &str) -> Result<String, String> {
     match hatchery_core::budget::amount(text) {
         Some(_) => Ok(text.to_owned()),
@@ -155,7 +155,7 @@ pub fn dollars(text: &str) -> Result<String, String> {
     }
 }
 
-/// The same, or `none`.
+/// An amount of dollars, or `none`.
 pub fn ceiling(text: &str) -> Result<Ceiling, String> {
     match text {
         "none" => Ok(Ceiling(None)),
@@ -163,15 +163,15 @@ pub fn ceiling(text: &str) -> Result<Ceiling, String> {
     }
 }
 
-/// What may be used, or as much as one likes.
+/// A budget on the command line. `None` removes the budget.
 #[derive(Clone, Debug)]
 pub struct Ceiling(pub Option<String>);
 
-/// What is wanted of a quest, given or from standard input.
+/// The request of a quest, from the command line or from standard input.
 pub fn request(given: &str) -> Result<String, Report> {
     let request = text_or_stdin(given)?;
     match request.trim().is_empty() {
-        true => Err(Report::new(Code::Usage, "the request is empty, so nobody could know what is wanted")
+        true => Err(Report::new(Code::Usage, "the request is empty")
             .hint("for example `hatchery quest new --run \"add a --verbose flag\"`; `-` reads it from standard input")),
         false => Ok(request),
     }

@@ -1,4 +1,4 @@
-//! Trying the ward of a quest before its first agent starts, and asking the user what to do about the result.
+//! Tries the ward of a quest before its first agent starts, and asks the user what to do if the ward is red.
 
 use super::super::paint::{BAD, DIM, WARN, paint, printable};
 use super::super::{Context, say};
@@ -10,10 +10,10 @@ use crate::report::{Context as _, Report};
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
 
-/// How many findings are shown.
+/// How many findings are printed.
 const SHOWN_FINDINGS: usize = 5;
 
-/// Whether the quest is to begin. A ward that is broken, or red on the commit at which the quest begins, is told first.
+/// Whether the quest may begin. If the ward is broken, or red on the commit at which the quest begins, the user is told.
 pub async fn may_begin(context: &Context, client: &Client, quest: &QuestDocument) -> Result<bool, Report> {
     let begun = quest.steps.iter().any(|step| !step.agents.is_empty());
     let Some(ward) = quest.ward.as_ref().filter(|_| !begun) else { return Ok(true) };
@@ -37,7 +37,7 @@ pub async fn may_begin(context: &Context, client: &Client, quest: &QuestDocument
         TrialVerdict::Red => {
             tell(&tried, &paint(WARN, "the ward is red before any work"));
             tell_worktree(quest);
-            say("steps can only be complete when it is green; begin if that is their task");
+            say("a step is complete only when the ward is green; begin only if the quest is to make it green");
             match asked(context, "begin anyway? [y/N] ")? {
                 Some(answer) => Ok(answer),
                 None => {
@@ -57,7 +57,7 @@ pub async fn may_begin(context: &Context, client: &Client, quest: &QuestDocument
     }
 }
 
-/// A ward that works in the user's checkout may miss files in a worktree, whatever it says about them.
+/// Prints a hint: a ward that works in the user's checkout may lack untracked files in a worktree.
 fn tell_worktree(quest: &QuestDocument) {
     if quest.branch.is_some() {
         say("a worktree has only what git tracks: `setup` and `copy` in `[worktrees]` prepare it (docs/quests.md)");
@@ -75,7 +75,7 @@ fn tell(tried: &TriedWard, headline: &str) {
     }
 }
 
-/// The user's answer, where a user can be asked.
+/// Asks the user. `None` without a terminal, or with --json.
 fn asked(context: &Context, question: &str) -> Result<Option<bool>, Report> {
     if context.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Following a quest: a line for each thing that happens to it.
+//! Follows a quest: prints one line per event.
 
 use super::super::follow::Following;
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
@@ -17,14 +17,14 @@ use hatchery_core::{AgentId, Event, EventId, QuestId, Record, Stream};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// Why something failed is worth more than a line.
+/// The longest reason for a failure that is printed. It is longer than one line.
 const REASON_CHARS: usize = 500;
-/// How many of the steps that failed are named in one sentence.
+/// How many failed steps one sentence names.
 const NAMED_STEPS: usize = 5;
-/// What a shell makes of Ctrl-C.
+/// The exit code that shells use for a command that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
-/// Prints what happens after an event, until the quest is over or waits for a command. Ctrl-C leaves it to work.
+/// Prints what happens after an event, until the quest is over or waits for a command. Ctrl-C ends only this view.
 pub async fn watch(
     context: &Context,
     client: Client,
@@ -47,7 +47,7 @@ pub async fn watch(
     let until_it_waits = async {
         loop {
             let (line, record) = following.next().await?;
-            // That it was paused until its ward was tried is past.
+            // A pause or a resume before the view began, for example for the trial of the ward, is not printed.
             let is_past = record.id <= quest.version
                 && matches!(record.event, Event::Quest { what: QuestEvent::Paused | QuestEvent::Resumed, .. });
             if is_past {
@@ -62,14 +62,14 @@ pub async fn watch(
             }
             match record.event {
                 Event::Quest { quest: done, what: QuestEvent::Completed } if done == id => {
-                    // Not as it was when the view began.
+                    // Read again: the document from the beginning of the view does not say what is on the branch now.
                     let now: QuestDocument = following.client().get(&quest_path(&id.to_string(), "")).await?;
                     say_where(&now);
                     return Ok(ExitCode::SUCCESS);
                 }
                 Event::Quest { quest, what: QuestEvent::Abandoned } if quest == id => return Ok(ExitCode::FAILURE),
                 Event::Quest { quest, what: QuestEvent::Paused } if quest == id => {
-                    say(format_args!("`hatchery quest run {id}` goes on with it"));
+                    say(format_args!("`hatchery quest run {id}` resumes the quest"));
                     return Ok(waits());
                 }
                 _ if view.may_be_stuck(&record, is_told) => {
@@ -90,23 +90,23 @@ pub async fn watch(
         ended = until_it_waits => ended,
         failed = typed::send_all(context, lines, Addressee::Quest(id)) => failed.map(|()| ExitCode::SUCCESS),
         interrupted = tokio::signal::ctrl_c() => {
-            interrupted.context("signals cannot be heard")?;
-            say(format_args!("it goes on in the background; `hatchery quest watch {id}` follows it again, `hatchery quest pause {id}` stops its agents"));
+            interrupted.context("signals cannot be received")?;
+            say(format_args!("the quest goes on in the background; `hatchery quest watch {id}` follows it again, `hatchery quest pause {id}` stops its agents"));
             Ok(ExitCode::from(INTERRUPTED))
         }
     }
 }
 
-/// What the one who watches knows of the quest, beside what is on the screen.
+/// What the view remembers of the quest.
 struct WatchedQuest {
     id: QuestId,
-    /// Who works or worked for it: what is asked about them is asked about it.
+    /// The agents that work or worked for the quest. Their questions are questions of the quest.
     agents: BTreeSet<AgentId>,
-    /// What was asked before and not answered.
+    /// The questions that were open when the view began.
     asked: BTreeSet<EventId>,
-    /// A step has failed, so it may be that nothing is left that moves.
+    /// Whether a step has failed. Then the quest may be stuck.
     failed: bool,
-    /// Where the log will be when all is told of a quest that was found stuck.
+    /// The version at which the quest was found stuck, if the view has not printed all events up to that version yet.
     stuck_at: Option<EventId>,
 }
 
@@ -118,7 +118,7 @@ impl WatchedQuest {
         Self { id: quest.id, agents, asked, failed, stuck_at: None }
     }
 
-    /// Whether it is a question that was there before, and was shown then.
+    /// Whether the event is a question that was already shown when the view began.
     fn is_shown(&self, record: &Record) -> bool {
         matches!(record.event, Event::Question { what: QuestionEvent::Asked { .. }, .. })
             && self.asked.contains(&record.id)
@@ -131,7 +131,7 @@ impl WatchedQuest {
                 ..
             } => *quest == self.id,
             Event::Question { agent, what: QuestionEvent::Asked { .. } } => self.agents.contains(agent),
-            // What is shown as open must not stay so.
+            // An answer to a question that the view showed as open is printed, too.
             Event::Question {
                 agent,
                 what: QuestionEvent::Answered { question, .. } | QuestionEvent::Withdrawn { question },
@@ -149,8 +149,8 @@ impl WatchedQuest {
         }
     }
 
-    /// Whether it is worth asking how the quest stands. Each step that ends may have been the last that could move; and when it was
-    /// found stuck before all of it was told, the end of the telling is the time to look again.
+    /// Whether the view must check if the quest is stuck. This is so when a step has ended after another one has failed, because it may
+    /// have been the last step at work. It is also so when all events are printed of a quest that was found stuck earlier.
     fn may_be_stuck(&self, record: &Record, is_told: bool) -> bool {
         let ends = matches!(
             record.event,
@@ -169,7 +169,7 @@ impl WatchedQuest {
     }
 }
 
-/// Where the work of a quest is that is complete.
+/// Says where the work of a complete quest is.
 fn say_where(quest: &QuestDocument) {
     let Some(branch) = &quest.branch else { return };
     if !quest.has_work {
@@ -180,21 +180,22 @@ fn say_where(quest: &QuestDocument) {
     }
 }
 
-/// Says how a quest stands that does not go on by itself, and gives the exit code; nothing for one that does, or that asks.
+/// If the quest does not continue by itself, prints its state and returns the exit code. `None` if the quest continues or waits for an
+/// answer.
 fn stands(quest: &QuestDocument) -> Option<ExitCode> {
     let id = quest.id;
     match quest.situation() {
         QuestSituation::Complete => {
-            say("it is complete");
+            say("the quest is complete");
             say_where(quest);
             Some(ExitCode::SUCCESS)
         }
         QuestSituation::Abandoned => {
-            say("it was abandoned");
+            say("the quest was abandoned");
             Some(ExitCode::FAILURE)
         }
         QuestSituation::Paused => {
-            say(format_args!("it is paused: `hatchery quest run {id}` goes on with it"));
+            say(format_args!("the quest is paused: `hatchery quest run {id}` resumes it"));
             Some(waits())
         }
         QuestSituation::Stuck(failed) => {
@@ -205,7 +206,7 @@ fn stands(quest: &QuestDocument) -> Option<ExitCode> {
     }
 }
 
-/// What a quest waits for in which nothing moves any more.
+/// The sentence about a stuck quest: which steps have failed, and what the user can do.
 fn stuck(quest: &QuestDocument, failed: &[&StepDocument]) -> String {
     let (id, first) = (quest.id, failed.first().map(|step| step.id.to_string()).unwrap_or_default());
     let names: Vec<String> = failed.iter().take(NAMED_STEPS).map(|step| step.id.to_string()).collect();
@@ -218,14 +219,14 @@ fn stuck(quest: &QuestDocument, failed: &[&StepDocument]) -> String {
         Some(_) => format!(", and `hatchery quest ward {id} COMMAND` names another ward, if that is what is wrong"),
         None => String::new(),
     };
-    format!("it cannot go on by itself: {which}; `hatchery quest retry {id} {first}` tries again{ward}")
+    format!("the quest cannot go on by itself: {which}; `hatchery quest retry {id} {first}` tries again{ward}")
 }
 
 fn waits() -> ExitCode {
     ExitCode::from(Code::Waits as u8)
 }
 
-/// The questions that were asked before the view began.
+/// Prints the questions that were open when the view began.
 async fn say_questions(client: &Client, quest: &QuestDocument) -> Result<(), Report> {
     let list: QuestionList = client.get("/api/questions").await?;
     let of_quest = |id: EventId| quest.steps.iter().any(|step| step.question == Some(id));
@@ -241,7 +242,7 @@ fn asked(id: EventId, text: &str) -> String {
     format!("{}\n  answer with `hatchery ask answer {id} …`", paint(WARN, format_args!("? {text}")))
 }
 
-/// What happened to a quest, in a line; nothing for what only matters inside.
+/// An event of a quest in one line. `None` for events that do not matter to a user.
 pub fn words(record: &Record) -> Option<String> {
     let at = |step: &hatchery_core::quest::StepId| format!("{:<16}", step.to_string());
     Some(match &record.event {
@@ -249,7 +250,7 @@ pub fn words(record: &Record) -> Option<String> {
         Event::Quest { what: QuestEvent::Resumed, .. } => paint(STRONG, "the quest goes on"),
         Event::Quest { what: QuestEvent::Abandoned, .. } => paint(BAD, "the quest is abandoned"),
         Event::Quest { what: QuestEvent::Completed, .. } => paint(GOOD, "the quest is complete"),
-        Event::Quest { what: QuestEvent::BudgetSet { .. }, .. } => "it has another budget".into(),
+        Event::Quest { what: QuestEvent::BudgetSet { .. }, .. } => "the quest has another budget".into(),
         Event::Quest { what: QuestEvent::WardChanged { command, .. }, .. } => format!("the ward is `{command}` now"),
         Event::Quest { what: QuestEvent::WardRemoved, .. } => "there is no ward any more".into(),
         Event::Quest { what: QuestEvent::RequirementsSet { requirements }, .. } => {
@@ -315,13 +316,13 @@ pub fn words(record: &Record) -> Option<String> {
     })
 }
 
-/// One line of a text that may have many.
+/// A text as one short line.
 fn short(text: &str) -> String {
     const SHOWN_CHARS: usize = 110;
     cut(text, SHOWN_CHARS)
 }
 
-/// The same, at another length.
+/// A text as one line with at most `most` characters.
 fn cut(text: &str, most: usize) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     let plain: String = line.chars().filter(|character| !character.is_control()).collect();

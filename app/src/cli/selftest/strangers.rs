@@ -1,4 +1,5 @@
-//! Strangers at the door: requests that make no sense, or come from where they must not. None may be answered with a server's error.
+//! Invalid requests of unknown clients: without meaning, without a token, or from a foreign origin. The daemon must answer none of them
+//! with a server error.
 
 use super::world::Chance;
 use crate::client::Client;
@@ -6,12 +7,12 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// How long an answer may take. A stranger who says too little is left waiting by the daemon, too.
+/// How long to wait for an answer. If a request is incomplete, the daemon waits for the rest of it.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How much of an answer is read: its status is at the beginning.
+/// How many bytes of an answer are read. The status is at the beginning.
 const READ_BYTES: usize = 64;
 
-/// Each a whole connection. `{host}` is the daemon's own address.
+/// What each connection sends. `{host}` stands for the daemon's address.
 const NONSENSE: [&str; 10] = [
     "GET /api/agents HTTP/1.1\r\nHost: {host}\r\n\r\n",
     "GET /api/agents HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Bearer x\r\n\r\n",
@@ -25,7 +26,7 @@ const NONSENSE: [&str; 10] = [
     "GET /api/health HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
 ];
 
-/// Sends some nonsense. Says how many requests, and how many were answered with a server's error.
+/// Sends a few invalid requests. Returns the number of requests, and the number of server errors.
 pub async fn visit(client: &Client, chance: &mut Chance) -> (u64, u64) {
     let mut errors = 0;
     let visits = 1 + chance.below(8);

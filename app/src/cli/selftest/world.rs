@@ -1,4 +1,4 @@
-//! The small world of a selftest: a daemon that is killed, clients and agents that go on, and chance.
+//! The parts of a selftest: a daemon that is killed, clients and agents that keep working, and random numbers.
 
 use crate::cli::stop;
 use crate::client::{Client, Failure};
@@ -21,16 +21,16 @@ use tokio::task::JoinSet;
 const CLIENTS: usize = 4;
 /// Agents that work at the same time.
 const AGENTS: usize = 3;
-/// How long a client waits before it asks a daemon again that did not answer.
+/// How long a client waits before it repeats a request that the daemon did not answer.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
-/// Room for the files of a store, and little more.
+/// The size of the small disk: the files of a store fit, with little free space.
 const SMALL_DISK_BYTES: u64 = 3 << 20;
 /// How long the agents of an interrupted selftest may take to end.
 const CLEAR_PATIENCE: Duration = Duration::from_secs(20);
-/// Longer than a small disk can last.
+/// The longest time until the small disk must be full.
 const FULL_DISK_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A small generator of random numbers that can be repeated (splitmix64).
+/// A small random number generator (splitmix64). The same start value gives the same numbers.
 pub struct Chance(u64);
 
 impl Chance {
@@ -51,7 +51,7 @@ impl Chance {
     }
 }
 
-/// The daemon of the selftest, and the address at which the next one is found.
+/// The daemon of the selftest. The address of each restarted daemon is sent through a channel.
 pub struct TestDaemon {
     project: Project,
     child: Child,
@@ -74,7 +74,7 @@ impl TestDaemon {
         self.address.subscribe()
     }
 
-    /// `kill -9`, at whatever the daemon is doing.
+    /// Kills the daemon with SIGKILL, whatever it is doing, and starts another one.
     pub async fn kill_and_restart(&mut self, store: Option<&str>) -> Result<(), Report> {
         self.child.kill().await.context("the daemon cannot be killed")?;
         (self.child, self.client) = spawn(daemon_command(&self.project, store)?).await?;
@@ -82,9 +82,9 @@ impl TestDaemon {
         Ok(())
     }
 
-    /// Ends what a selftest has left behind that did not come to its end.
+    /// Stops the agents and the daemon of a selftest that was interrupted or has failed.
     pub async fn clear(mut self, store: Option<&str>) -> Result<(), Report> {
-        // It may have been killed a moment ago, and the next one with the test.
+        // The first attempt fails if the selftest was interrupted between a kill and the start of the next daemon.
         if stop::all(&self.client, CLEAR_PATIENCE).await.is_err() {
             self.kill_and_restart(store).await?;
             stop::all(&self.client, CLEAR_PATIENCE).await?;
@@ -120,7 +120,7 @@ async fn spawn(mut command: Command) -> Result<(Child, Client), Report> {
         url: String,
         token: String,
     }
-    // Settings for real projects are not for the selftest.
+    // The selftest must not use settings of real projects.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HATCHERY_")) {
         command.env_remove(name);
     }
@@ -128,7 +128,7 @@ async fn spawn(mut command: Command) -> Result<(Child, Client), Report> {
     let mut child = command.spawn().context("the daemon cannot be started")?;
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
-        BufReader::new(output).read_line(&mut line).await.context("the daemon cannot be heard")?;
+        BufReader::new(output).read_line(&mut line).await.context("the output of the daemon cannot be read")?;
     }
     let ready: Ready = serde_json::from_str(&line).context("the daemon did not get ready")?;
     Ok((child, Client::new(&ready.url, ready.token)))
@@ -138,12 +138,12 @@ async fn spawn(mut command: Command) -> Result<(Child, Client), Report> {
 #[derive(Clone, Debug, Default)]
 pub struct Sent {
     pub acknowledged: Vec<String>,
-    /// The answer was lost: it may be recorded or not.
+    /// Messages without an acknowledgement: they may be recorded or not.
     pub unknown: Vec<String>,
     pub runs: u64,
 }
 
-/// Clients and agents at work.
+/// The clients and agents that are at work.
 pub struct Load {
     sent: Arc<Mutex<Sent>>,
     stop: watch::Sender<bool>,
@@ -174,7 +174,7 @@ impl Load {
         Ok(Self { sent, stop, tasks })
     }
 
-    /// Lets all tasks finish what is under way.
+    /// Waits until all clients and agents have finished what they are doing. Returns what was sent.
     pub async fn finish(self) -> Sent {
         self.stop.send_replace(true);
         self.tasks.join_all().await;
@@ -182,7 +182,7 @@ impl Load {
     }
 }
 
-/// Records messages for an agent of its own, each with words that no other has.
+/// Records messages for an agent that only this client uses. Each message has a unique text.
 async fn record_messages(
     number: usize,
     address: watch::Receiver<Client>,
@@ -214,7 +214,7 @@ async fn record_messages(
                     sent.unknown.push(words);
                     true
                 }
-                // The daemon says that nothing was recorded, or that it does not know.
+                // The daemon has refused the message, or its answer cannot be understood.
                 Err(Failure::Refused { .. } | Failure::Broken(_)) => {
                     sent.unknown.push(words);
                     true
@@ -275,7 +275,8 @@ pub fn kill_one(project: &Project, chance: &mut Chance, victim: Victim) -> u64 {
     })
 }
 
-/// Fills a small file system under a daemon. None where none can be made; false when the end of the disk was not told.
+/// Fills the small file system of a daemon. `None` if no small file system can be created; `false` if the daemon did not report a full
+/// disk.
 pub async fn full_disk(project: &Project, problems: &mut Vec<String>) -> Result<Option<bool>, Report> {
     let small = project.root().join("small");
     std::fs::create_dir_all(small.join(".hatchery")).context("the project cannot be made")?;
@@ -305,7 +306,7 @@ pub async fn full_disk(project: &Project, problems: &mut Vec<String>) -> Result<
         }
     };
     let log: Value = client.get("/api/status").await?;
-    // Agent 0, the other agent, and the messages.
+    // The log begins with two events, for agent 0 and the other agent. All others are messages.
     if log["head"].as_u64() != Some(recorded + 2) {
         problems.push(format!(
             "a full disk: {recorded} messages were acknowledged, but the log ends at event {}",

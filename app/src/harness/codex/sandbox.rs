@@ -1,8 +1,9 @@
-//! What codex lets its commands do without asking, by the policy of the run. What its sandbox refuses, codex asks for, and the core
-//! decides about it.
+//! What commands of codex may do without asking, by the policy of the run. If the sandbox refuses something, codex asks for permission, and
+//! the core decides.
 //!
-//! Under `edits` the sandbox is a permission profile of our own: codex's `:workspace`, in which the files that `edits` does not cover
-//! are read-only. Where such a file is missing, the sandbox puts an empty one while a command runs. A killed codex leaves it there.
+//! Under `edits` the sandbox is a permission profile of Hatchery: codex's `:workspace`, in which the files that `edits` does not cover are
+//! read-only. If such a file does not exist, the sandbox creates an empty one while a command runs. If codex is killed, the empty file
+//! stays.
 
 use hatchery_core::permission::{PROTECTED, PermissionPolicy};
 use serde_json::json;
@@ -13,7 +14,7 @@ use std::path::Path;
 /// The name of the profile. Users can add to it in codex's own settings.
 const PROFILE: &str = "hatchery";
 
-/// The mode that the thread is opened with. None: the profile counts, and codex refuses both together.
+/// The mode in which the thread is opened. None: the profile is used instead, because codex refuses both together.
 pub(super) fn mode(policy: PermissionPolicy) -> Option<&'static str> {
     match policy {
         PermissionPolicy::Ask | PermissionPolicy::None => Some("read-only"),
@@ -22,18 +23,18 @@ pub(super) fn mode(policy: PermissionPolicy) -> Option<&'static str> {
     }
 }
 
-/// The profile that the thread is opened with.
+/// The profile with which the thread is opened.
 pub(super) fn chosen_profile(policy: PermissionPolicy) -> Option<&'static str> {
     mode(policy).is_none().then_some(PROFILE)
 }
 
-/// The arguments that define and choose the profile. `data` is our own folder of the project: a project may be below the folder for
-/// temporary files, which is writable.
+/// The arguments that define and choose the profile. `data` is Hatchery's folder in the project. It is listed because a project may be
+/// below the folder for temporary files, which is writable.
 pub(super) fn profile(policy: PermissionPolicy, data: &Path) -> Vec<String> {
     if chosen_profile(policy).is_none() {
         return Vec::new();
     }
-    // A string of JSON is one of TOML, too.
+    // A JSON string is also a TOML string.
     let read = |path: &str| format!("{}=\"read\"", json!(path));
     let names: Vec<String> = PROTECTED.iter().map(|name| read(name)).collect();
     let data = data.to_str().map(|data| read(data) + ",").unwrap_or_default();
@@ -42,8 +43,8 @@ pub(super) fn profile(policy: PermissionPolicy, data: &Path) -> Vec<String> {
     ["-c".to_owned(), defined, "-c".to_owned(), format!("default_permissions=\"{PROFILE}\"")].into()
 }
 
-/// Removes the empty files that the sandbox of a killed process has left in the folder it worked in. They are read-only, so no other
-/// program has created them.
+/// Removes the empty files that the sandbox of a killed process has left in its working folder. They are empty and read-only, so they are
+/// not the user's.
 pub(super) fn tidy(place: &Path) {
     for file in PROTECTED.iter().map(|name| place.join(name)) {
         let Ok(about) = fs::symlink_metadata(&file) else { continue };

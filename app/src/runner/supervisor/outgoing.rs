@@ -1,5 +1,5 @@
-//! What a supervisor writes into the launcher's inbox: deliveries, answers to requests for permission, the model, the end of the input and the stop.
-//! Reading the output of the process is in `supervisor.rs`.
+//! What a supervisor writes into the launcher's inbox: deliveries, answers to requests for permission, the model, the end of the input, and
+//! the stop. Reading the output of the process is in `supervisor.rs`.
 
 use super::{SuperviseError, Supervisor};
 use crate::blocking::blocking;
@@ -11,10 +11,10 @@ use hatchery_core::run::{Delivery, DeliveryKind, DesiredState, Readiness, wire_n
 use std::collections::BTreeSet;
 use std::io;
 
-/// The id of the line that tells a process its model. A process is told once.
+/// The id of the line that chooses the model. Each process gets it once.
 const CHOOSE_MODEL: &str = "model";
 
-/// What is in the launcher's inbox, as far as it decides what to send next. Without the texts, which may be long.
+/// The part of the launcher's inbox that decides what is sent next. It does not contain the texts, which may be long.
 #[derive(Debug, Default)]
 pub(super) struct SentRequests {
     /// The ids of the lines that the process has not confirmed yet.
@@ -36,7 +36,7 @@ impl SentRequests {
 }
 
 impl Supervisor {
-    /// Sends the launcher what is not in its inbox yet.
+    /// Sends the launcher the requests that are not in its inbox yet.
     pub(super) async fn send_requests(&mut self, desired: &DesiredState) -> Result<(), SuperviseError> {
         let mut sent = match self.sent.take() {
             Some(sent) => sent,
@@ -65,7 +65,7 @@ impl Supervisor {
     async fn requests_in_inbox(&self) -> io::Result<SentRequests> {
         let folder = self.process.folder().clone();
         blocking(move || {
-            // The daemon that wrote the last of them may have been killed before it woke the launcher.
+            // An earlier daemon may have been killed after it wrote a request and before it woke the launcher.
             folder.wake_launcher();
             let mut sent = SentRequests::default();
             folder.requests()?.iter().for_each(|request| sent.note(request));
@@ -74,8 +74,7 @@ impl Supervisor {
         .await
     }
 
-    /// The deliveries that the process has not confirmed and that are not in the inbox. Without a session
-    /// there are none.
+    /// The deliveries that the process has not confirmed and that are not in the inbox. Empty if there is no harness session yet.
     async fn unsent_deliveries(&mut self, sent: &mut SentRequests) -> Result<Vec<LauncherRequest>, SuperviseError> {
         let Some(LaunchKind::Agent { session, copy_of, capabilities, .. }) = self.launch_kind().await? else {
             return Ok(Vec::new());
@@ -92,7 +91,7 @@ impl Supervisor {
         let waiting: BTreeSet<String> = deliveries.chain(decided.iter().map(|(id, _, _)| id.clone())).collect();
         sent.written.retain(|id| waiting.contains(id) || id == CHOOSE_MODEL);
         let mut requests = Vec::new();
-        // An answer goes before any message: the process waits for it in the middle of a turn.
+        // Answers come before messages, because the process waits for an answer in the middle of a turn.
         for (id, request, decision) in decided {
             if !sent.written.contains(&id) {
                 let line = self.harness()?.permission(&request, &decision);
@@ -101,7 +100,7 @@ impl Supervisor {
         }
         let model = self.due_model(&session)?;
         let mut room = match capabilities.one_at_a_time {
-            // Nothing is said before the model is chosen.
+            // No message is sent before the model is chosen.
             _ if model.is_some() => 0,
             true => self.takes_another(unheard.iter().copied(), sent),
             false => usize::MAX,
@@ -130,7 +129,7 @@ impl Supervisor {
         Ok(requests)
     }
 
-    /// The line that tells the process its model, while the process has not confirmed it.
+    /// The line that chooses the model, if the process has not confirmed the model yet.
     fn due_model(&self, session: &str) -> Result<Option<String>, SuperviseError> {
         let world = self.context.handle.view();
         let Some(run) = world.run(self.of.agent).filter(|run| run.attempt.readiness == Readiness::ConfirmsModel) else {
@@ -141,13 +140,12 @@ impl Supervisor {
         Ok(model.and_then(|model| harness.choose_model(how, session, &model)))
     }
 
-    /// How many messages can be written now to a process that takes one message for each turn: none while a message is on its way or a
-    /// turn runs.
+    /// How many messages can be sent now to a process that accepts one per turn: none while a message is on its way or a turn runs.
     fn takes_another(&self, mut unheard: impl Iterator<Item = Delivery>, sent: &SentRequests) -> usize {
         let is_written = |delivery: Delivery| sent.written.contains(&wire_name(delivery.id));
         let on_its_way = unheard.any(|delivery| delivery.what != DeliveryKind::Interrupt && is_written(delivery));
         let world = self.context.handle.view();
-        // A process that is ready counts as being in its first turn, before it has heard anything.
+        // A process that is ready counts as being in its first turn before it has received a message.
         let in_turn = world.run(self.of.agent).is_some_and(|run| run.attempt.in_turn && run.attempt.heard);
         usize::from(!on_its_way && !in_turn)
     }

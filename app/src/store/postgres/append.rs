@@ -6,9 +6,9 @@
 //!                              NOTIFY, COMMIT                                ──► one round trip, then it is durable
 //! ```
 //!
-//! Each batch leaves its number in the row that its writer has in `writers`. If the answer is lost, that number tells whether the
-//! batch was committed. A statement may still be on its way to the server then. So the epoch of the log is raised first, which
-//! waits for every append that has begun and makes a later one add nothing.
+//! Each batch writes its number into its writer's row of `writers`. If the answer is lost, that number shows whether the batch was
+//! committed. A statement may still be on its way to the server then. So the epoch of the log is raised first. This waits for every append
+//! that has begun, and makes a later one add nothing.
 
 use super::listener::CHANNEL;
 use super::{CONNECT_TIMEOUT, Postgres, count, event_id, explain, position};
@@ -21,11 +21,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::error::Severity;
 
-/// Pauses between two questions about a lost commit, doubling from the first to the second.
+/// The pauses between two questions about a lost commit, doubling from the first value to the second.
 const SETTLE_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Adds all rows if the log ends where the writer thinks, and returns one row; otherwise it changes nothing. While it waits for
-/// another writer, the server looks again at `head` and `epoch` before it goes on.
+/// Adds all rows and returns one row, if the log ends where the writer expects it. Otherwise changes nothing. After a wait for another
+/// writer, the server reads `head` and `epoch` again.
 const APPEND: &str = "
     WITH claim AS (
         UPDATE log SET head = head + cardinality($3::text[]) WHERE head = $1 AND epoch = $2 RETURNING $1 AS seen
@@ -39,12 +39,12 @@ const APPEND: &str = "
         ON CONFLICT (sender) DO UPDATE SET batch = excluded.batch, at = now()
     )
     SELECT pg_notify($8, $6) FROM claim";
-/// The isolation level is named, because the server's default may differ: the insert must see what was committed while the claim
-/// waited for its lock.
+/// The isolation level is named because the server's default may differ: the insert must see what was committed while the claim waited for
+/// its lock.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const CLAIM: &str = "UPDATE log SET head = head + $1 RETURNING head - $1, epoch";
-/// Adds all rows or, when a stream that was read has moved on, none. The range of ids is closed on both sides by the
-/// question's own bounds, so that a plan made without knowing them still takes the index.
+/// Adds all rows or, if a stream that was read has changed, none. The query bounds the range of ids on both sides itself, so that the
+/// server uses the index even with a generic plan.
 const INSERT: &str = "
     INSERT INTO events (id, stream, body, sum)
     SELECT log.head - cardinality($3::text[]) + row.place, row.stream, row.body,
@@ -70,11 +70,11 @@ pub(super) struct Appends {
     pub sender: String,
     /// The number of the last batch.
     batch: AtomicI64,
-    /// The epoch of the log, as far as it is known. A wrong one costs a second attempt.
+    /// The last known epoch of the log. A wrong one costs a second attempt.
     epoch: AtomicI64,
 }
 
-/// The rows of a batch, as the server takes them.
+/// The columns of a batch's rows.
 struct Columns<'a> {
     streams: Vec<&'a str>,
     bodies: Vec<&'a str>,
@@ -84,12 +84,12 @@ struct Columns<'a> {
 
 /// How an attempt to append ended, if not with success.
 enum NotAdded {
-    /// The log does not end where the batch says: the attempt with a transaction decides.
+    /// The log does not end where the batch expects it. An attempt with a transaction follows.
     Moved,
     Conflict,
     /// Nothing was written.
     Failed(StoreError),
-    /// The server may have committed it, from this event on.
+    /// The server may have committed the batch, with this event as its first.
     Unanswered(EventId, StoreError),
 }
 
@@ -165,7 +165,7 @@ impl Postgres {
         columns: &Columns<'_>,
         number: i64,
     ) -> Result<EventId, NotAdded> {
-        // COMMIT is not sent, so nothing is written if this fails: the server rolls back when it sees the connection go.
+        // COMMIT has not been sent, so nothing is written if this fails: the server rolls back when it notices the closed connection.
         let inserted = self.claim_and_insert(writer, batch, columns, number).await.map_err(NotAdded::Failed)?;
         let Some(first) = inserted else {
             return match self.answer(writer.batch_execute("ROLLBACK")).await {
@@ -173,7 +173,7 @@ impl Postgres {
                 Err(error) => Err(NotAdded::Failed(error)),
             };
         };
-        // One notification for the whole batch: one for every row would cost most of the throughput.
+        // One notification for the whole batch. One for every row would cost most of the throughput.
         let commit = format!("NOTIFY {CHANNEL}, '{}'; COMMIT", self.appends.sender);
         match self.answer(writer.batch_execute(&commit)).await {
             Ok(()) => Ok(first),
@@ -181,7 +181,7 @@ impl Postgres {
         }
     }
 
-    /// The first id of the batch. None when the batch is in conflict: the caller rolls the transaction back.
+    /// The first id of the batch. None if the batch is in conflict; then the caller rolls the transaction back.
     async fn claim_and_insert(
         &self,
         writer: &Client,
@@ -195,8 +195,8 @@ impl Postgres {
             let claim = writer.prepare_cached(CLAIM).await?;
             let insert = writer.prepare_cached(INSERT).await?;
             let mark = writer.prepare_cached(MARK).await?;
-            // Polled together and in this order, the four are sent together and in this order. The insert is a statement of
-            // its own, because its view of the log must begin after the claim has got the lock.
+            // The four futures are polled together and in this order, so they are sent together and in this order. The insert is a separate
+            // statement, because its view of the log must begin after the claim has got the lock.
             let (begun, claimed, inserted, marked) = future::join4(
                 writer.batch_execute(BEGIN),
                 writer.query_one(&claim, &[&rows]),
@@ -216,8 +216,8 @@ impl Postgres {
         .await
     }
 
-    /// Finds out whether a batch was committed although the server did not say so. Only the server's record counts: a server that
-    /// shuts down may report an error for a commit that stands.
+    /// Finds out whether a batch without an answer was committed. Only the server's data count: a server that shuts down may report an
+    /// error for a commit that is valid.
     pub(super) async fn settle(&self, first: EventId, number: i64, error: StoreError) -> Result<EventId, StoreError> {
         let deadline = Instant::now() + self.settle_for;
         let (mut pause, longest) = SETTLE_PAUSES;
@@ -234,7 +234,7 @@ impl Postgres {
         Err(StoreError::Unknown(error.to_string()))
     }
 
-    /// The last batch of this writer that counts, now and for ever: what is on its way adds nothing any more.
+    /// The last committed batch of this writer. This is final: an append that is still on its way adds nothing any more.
     async fn last_batch(&self) -> Result<i64, StoreError> {
         let connection = self.connection(&self.side).await?;
         let asked = async {
@@ -244,7 +244,7 @@ impl Postgres {
         asked.await.map_err(|error| explain::error(&self.name, &error))
     }
 
-    /// An append of no rows: only checks for a conflict.
+    /// An append without rows, which only checks for a conflict.
     pub(super) async fn follows(&self, batch: Batch<'_>) -> Result<EventId, StoreError> {
         let reader = self.connection(&self.side).await?;
         let (head, moved) = self
@@ -257,7 +257,7 @@ impl Postgres {
     }
 }
 
-/// Whether only the statement failed. The server has undone it then, and the connection goes on.
+/// Whether only the statement failed. Then the server has undone it, and the connection can still be used.
 fn is_only_the_statement(error: &tokio_postgres::Error) -> bool {
     let severity = error.as_db_error().and_then(tokio_postgres::error::DbError::parsed_severity);
     severity == Some(Severity::Error)

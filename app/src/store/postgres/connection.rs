@@ -1,6 +1,6 @@
-//! How to connect to the server: what the URL says about it, and how the connection is encrypted. `sslmode` means what it means
-//! to libpq, with one difference: `require` also checks the server's certificate, because encryption alone does not protect
-//! against a server in the middle.
+//! How to connect to the server: the parameters of the URL, and the encryption. `sslmode` has the same meaning as in libpq, with one
+//! difference: `require` also checks the server's certificate, because encryption alone does not protect against an attacker between client
+//! and server.
 //!
 //! | `sslmode` | encrypted | the server's certificate |
 //! |---|---|---|
@@ -43,13 +43,13 @@ pub fn check(url: &str) -> Result<(), UrlError> {
 }
 
 impl ConnectionOptions {
-    /// Reads certificates only when the URL requires them to be checked. `name` is the URL without its password.
+    /// Reads certificates only if the URL requires a check. `name` is the URL without its password.
     pub fn read(url: &str, name: &str) -> Result<Self, StoreError> {
         let (mut config, root) = parse(url).map_err(|error| match error {
             UrlError::Malformed(error) => StoreError::Broken(format!("{name}: {error}")),
             UrlError::Encryption(why) => StoreError::Broken(format!("{name}: {why}")),
         })?;
-        // A Unix socket is never encrypted, and has no name that a certificate could be for.
+        // A Unix socket is never encrypted, and has no host name for a certificate.
         if !config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_))) {
             config.ssl_mode(SslMode::Disable);
         }
@@ -73,7 +73,7 @@ impl ConnectionOptions {
     }
 }
 
-/// The URL without `sslrootcert` and `verify-full`, which the client library does not know, and the file of `sslrootcert`.
+/// The URL without `sslrootcert` and `verify-full`, which the client library does not know; and the file of `sslrootcert`.
 fn parse(url: &str) -> Result<(Config, Option<PathBuf>), UrlError> {
     let (before, parameters) = split(url);
     let (mut mode, mut root, mut rest) = (None, None, Vec::new());
@@ -85,7 +85,7 @@ fn parse(url: &str) -> Result<(Config, Option<PathBuf>), UrlError> {
             _ => rest.push(parameter),
         }
     }
-    // libpq's word for the authorities that the system trusts.
+    // libpq's name for the system's CA store.
     let root = root.filter(|root| root != "system").map(PathBuf::from);
     if root.as_ref().is_some_and(|root| !root.is_absolute()) {
         return Err(UrlError::Encryption("sslrootcert must be an absolute path, such as /etc/ssl/ours.pem"));
@@ -93,7 +93,7 @@ fn parse(url: &str) -> Result<(Config, Option<PathBuf>), UrlError> {
     let mode = match (mode.as_deref(), &root) {
         (Some("disable"), None) => SslMode::Disable,
         (Some("prefer") | None, None) => SslMode::Prefer,
-        // An authority in the URL means that the certificate is to be checked.
+        // A CA file in the URL means that the certificate is checked.
         (Some("require" | "verify-full"), _) | (None, Some(_)) => SslMode::Require,
         (Some("disable" | "prefer"), Some(_)) => {
             return Err(UrlError::Encryption("sslrootcert needs sslmode=require; set that, or remove sslrootcert"));
@@ -107,7 +107,7 @@ fn parse(url: &str) -> Result<(Config, Option<PathBuf>), UrlError> {
     Ok((config, root))
 }
 
-/// A URL without its parameters, and the parameters. Divided where the client library divides it.
+/// A URL without its parameters, and the parameters. Split where the client library splits it.
 fn split(url: &str) -> (&str, &str) {
     let after = |mark: &str, from: usize| url[from..].find(mark).map_or(from, |at| from + at + mark.len());
     let host = after("@", after("://", 0));
@@ -117,14 +117,14 @@ fn split(url: &str) -> (&str, &str) {
     }
 }
 
-/// Trusts the authorities in a file, or by default the system's.
+/// Trusts the CA certificates in a file. By default the system's CA store is trusted.
 fn trusted(root: Option<&Path>, provider: Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, String> {
     let (certificates, from) = match root {
         Some(file) => (certificates_in(file)?, format!("{} (sslrootcert)", file.display())),
         None => (rustls_native_certs::load_native_certs().certs, "the system".to_owned()),
     };
     let mut roots = RootCertStore::empty();
-    // A system may have certificates that cannot be parsed; the others are used.
+    // Certificates of the system that cannot be parsed are skipped.
     roots.add_parsable_certificates(certificates);
     if roots.is_empty() {
         return Err(format!("{from} has no certificate of an authority"));
@@ -139,8 +139,8 @@ fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> 
     CertificateDer::pem_file_iter(file).map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)
 }
 
-/// Accepts every server, for `prefer`: an attacker in the middle could just as well claim that the server has no encryption. So
-/// signatures are not checked either, and every certificate is accepted.
+/// Accepts every server, for `prefer`. An attacker between client and server could also claim that the server has no encryption, so
+/// checking signatures or certificates would not help.
 #[derive(Debug)]
 struct AcceptAnyServer(Arc<CryptoProvider>);
 

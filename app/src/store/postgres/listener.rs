@@ -1,6 +1,5 @@
-//! Listens for the notifications of other writers, on a connection of its own that is made again whenever it breaks. A
-//! notification means "read the log" and carries no data, so nothing is lost while the connection is down: each new connection
-//! begins with one call of the callback.
+//! Listens for the notifications of other writers, on a connection of its own. If the connection breaks, it is made again. A notification
+//! means "read the log" and carries no data, so nothing is lost in the meantime: the callback is called once after each new connection.
 
 use super::CONNECT_TIMEOUT;
 use super::connection::ConnectionOptions;
@@ -15,11 +14,11 @@ use tokio_postgres::{AsyncMessage, Error};
 
 pub const CHANNEL: &str = "hatchery_log";
 
-/// Pauses between two attempts to connect, doubling from the first to the second: a restart is noticed soon, and a server that
-/// stays down is not flooded.
+/// The pauses between two attempts to connect, doubling from the first value to the second. So a restart is noticed soon, and a server that
+/// stays down does not get many attempts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// Listens for as long as it is kept.
+/// Listens until it is dropped.
 pub struct NotifyListener(AbortHandle);
 
 impl NotifyListener {

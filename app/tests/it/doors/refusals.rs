@@ -33,7 +33,7 @@ fn what_was_made_is_not_made_twice() {
     for (path, body, code) in &requests {
         let reply = house.post(path, body);
         assert_refused(&reply, 409, code, path);
-        assert!(reply.text().contains("that one was carried out"), "{reply:?}");
+        assert!(reply.text().contains("the first request was carried out"), "{reply:?}");
     }
     assert_eq!(house.head(), head);
     assert_refused(&house.post("/api/agents", &json!({ "id": "mine" })), 400, "bad_json", "an id that is none");

@@ -74,7 +74,7 @@ fn an_agent_that_a_person_stops_leads_to_a_question() {
     shop.wait_said(&agent, "ready");
     shop.stop(&agent);
     let (question, words) = shop.asked(&quest, 1);
-    assert!(words.contains("stopped by a person") && words.contains("`retry`"), "{words}");
+    assert!(words.contains("stopped by the user") && words.contains("`retry`"), "{words}");
     assert_eq!(shop.status(&quest, "a"), "waiting_for_human");
     shop.expect_nothing_left();
     shop.answer(question, "Go on, but gently.");

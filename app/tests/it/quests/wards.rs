@@ -203,7 +203,7 @@ fn a_red_ward_is_replaced_while_the_quest_goes_on() {
     let said = shop.grounds.run(&["quest", "ward", &quest, "echo looked >> wards.txt"]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""));
     let retry = format!("`hatchery quest retry {quest} STEP` tries a step again that has failed");
-    assert_eq!(said.stderr, format!("its ward is now `echo looked >> wards.txt`; {retry}\n"));
+    assert_eq!(said.stderr, format!("the ward of the quest is now `echo looked >> wards.txt`; {retry}\n"));
     shop.grounds.run(&["quest", "retry", &quest, "a"]).good();
     shop.wait_quest(&quest, "quest_completed");
     let story = shop.story(&quest, "a");

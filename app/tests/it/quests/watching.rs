@@ -52,7 +52,7 @@ fn a_quest_that_cannot_move_any_more_says_what_it_waits_for() {
     assert_eq!(code, Some(5), "{rest}{words}");
     assert!(rest.contains(&retry), "{rest}");
     assert!(words.contains("cannot go on by itself: step a has failed") && words.contains(&retry), "{words}");
-    assert!(!words.contains("it is paused"), "{words}");
+    assert!(!words.contains("the quest is paused"), "{words}");
 
     let again = shop.grounds.run(&["quest", "watch", &quest]);
     assert_eq!(again.code, Some(5), "{again:?}");
@@ -180,7 +180,7 @@ fn ctrl_c_leaves_the_quest_to_work() {
     kill_process(pid, Signal::INT).unwrap();
     let (code, _, words) = watching.end();
     assert_eq!(code, Some(130), "{words}");
-    let again = format!("it goes on in the background; `hatchery quest watch {quest}` follows it again");
+    let again = format!("the quest goes on in the background; `hatchery quest watch {quest}` follows it again");
     assert!(words.contains(&again), "{words}");
     gate.open();
     shop.complete(&quest);

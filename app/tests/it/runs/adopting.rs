@@ -165,7 +165,7 @@ fn a_conversation_that_somebody_is_at_is_left_alone() {
     let pid = std::process::id();
     fs::write(&note, json!({ "pid": pid, "sessionId": session }).to_string()).unwrap();
     let adopted = shop.grounds.run(&["adopt", "1111", "--name", "old"]);
-    assert!(adopted.stderr.contains(&format!("process {pid} is still at {session}")), "{adopted:?}");
+    assert!(adopted.stderr.contains(&format!("process {pid} still has {session} open")), "{adopted:?}");
     let detail = |run: u64| {
         shop.grounds.run(&["say", "old", "hello"]).good();
         let ended = shop.wait("the end", |event| event["type"] == "run_ended" && event["run"] == run);

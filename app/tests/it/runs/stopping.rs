@@ -180,7 +180,7 @@ fn the_daemon_leaves_its_agents_at_work_and_says_how_many() {
         shop.wait_for(agent, "run_started");
     }
     let down = shop.grounds.run(&["down"]);
-    let words = "the daemon has stopped\n2 agents go on without it; `hatchery stop --all` ends them\n";
+    let words = "the daemon has stopped\n2 agents keep running; `hatchery stop --all` ends them\n";
     assert_eq!((down.code, down.stderr.as_str()), (Some(0), words));
     let stopped = shop.grounds.run(&["stop", "--all"]).good();
     for agent in &agents {
@@ -189,7 +189,7 @@ fn the_daemon_leaves_its_agents_at_work_and_says_how_many() {
     // A daemon that nobody follows has taken over.
     wait_until("the end", || shop.grounds.run(&["runs"]).good().is_empty());
     shop.expect_nothing_left();
-    assert_eq!(shop.grounds.run(&["stop", "--all"]).stderr, "nothing runs\n");
+    assert_eq!(shop.grounds.run(&["stop", "--all"]).stderr, "no run is open\n");
 }
 
 fn grandchild(shop: &Workshop, agent: &str) -> u32 {

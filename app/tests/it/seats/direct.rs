@@ -118,7 +118,7 @@ fn one_of_two_is_woken() {
     assert_eq!(scene.seats()["button"], "wake");
     let refused = scene.shop.grounds.command(&["wake", "1"]).output().unwrap();
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(words.contains("none of the wanted seats sleeps"), "another seat does: {words}");
+    assert!(words.contains("none of the named seats sleeps"), "another seat does: {words}");
     let command = scene.shop.grounds.command(&["wake", "0"]).status().unwrap();
     assert!(command.success());
     scene.wait_seat(0, "alive");

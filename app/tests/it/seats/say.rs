@@ -54,7 +54,7 @@ fn a_message_is_for_an_agent_a_seat_or_the_lead() {
     assert_eq!(forgotten.status.code(), Some(2), "{forgotten:?}");
     assert!(text(&forgotten.stderr).contains("there is no message for lead"), "{forgotten:?}");
     let nobody = hatchery(&scene, &["say", "--seat", "8", "hello"]);
-    assert!(!nobody.status.success() && text(&nobody.stderr).contains("nobody sits in seat 8"), "{nobody:?}");
+    assert!(!nobody.status.success() && text(&nobody.stderr).contains("no agent is in seat 8"), "{nobody:?}");
     // The number of a seat is no name, and the error says how a seat is named.
     let numbers: [(&[&str], &str); 3] = [
         (&["say", "3", "hello"], "`hatchery say --seat 3 \"…\"`"),

@@ -1,4 +1,4 @@
-//! How events change the forks that work for a step.
+//! How events change step forks.
 
 use super::super::{Impossible, World};
 use crate::agent::Lifecycle;
@@ -43,12 +43,12 @@ impl World {
             quest.forks.get_mut(&agent).ok_or("had no such fork")?.state = StepForkState::Queued(at);
             Ok(())
         })?;
-        // Its time has come; now it waits for the slot.
+        // The wait is over. Now the fork waits for a slot.
         self.end_of_park(agent);
         Ok(())
     }
 
-    /// The run of a fork has changed, or it has none and never will.
+    /// Updates the state of a fork after its run has changed, or after it was put to sleep without a run.
     pub(super) fn fork_changed(&mut self, id: QuestId, agent: AgentId) {
         let Some(fork) = self.quests.get(&id).and_then(|quest| quest.forks.get(&agent)) else { return };
         let (before, step_agent) = (fork.state, fork.step_agent);
@@ -74,11 +74,11 @@ impl World {
             quest.forks.remove(&agent);
         }
         self.note_quest_to_schedule(id);
-        // The step may go on now.
+        // The step may continue now.
         self.note_run_change(step_agent);
     }
 
-    /// The run of a step's agent is over: so are its forks.
+    /// The run of a step's agent has ended, so its forks end.
     pub(super) fn stop_forks(&mut self, id: QuestId, step_agent: AgentId) {
         let forks = self.quests.get(&id).map(|quest| quest.forks.clone()).unwrap_or_default();
         for (agent, _) in forks.iter().filter(|(_, fork)| fork.step_agent == step_agent) {

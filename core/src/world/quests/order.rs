@@ -16,7 +16,8 @@ impl Quest {
             (false, true) => drop(self.working.remove(id)),
             (true, true) | (false, false) => {}
         }
-        // A new plan may have put something before one that was begun. But a plan that needs consent has begun nothing.
+        // A new plan may have put other steps before one that was begun. But a plan that waits for approval has begun no steps, so the step
+        // that made it need not wait for them.
         let free = step.waits_for == 0 || self.unapproved.contains(id);
         let queued = matches!(step.state, StepState::Queued(_)) && free;
         match (queued, self.positions.get(id)) {
@@ -34,7 +35,7 @@ impl Quest {
         }
     }
 
-    /// Queues every phase that may start now and has not started.
+    /// Queues every phase that can start now and has not started.
     pub(super) fn proceed(&mut self, quest_spec: &QuestSpec, at: EventId, ts: Timestamp) {
         let complete = |quest: &Self, id: &StepId| {
             quest.steps.get(id).is_some_and(|step| matches!(step.state, StepState::Complete { .. }))
@@ -48,14 +49,14 @@ impl Quest {
             for step in self.plans.keys().cloned().collect::<Vec<_>>() {
                 self.enqueue_if_ready(&step, quest_spec, at, ts);
             }
-            // Before there is a plan, nothing is open either.
+            // Without a plan, there are no open steps either.
             if self.open == 0 && !self.plans.is_empty() {
                 self.enqueue_if_ready(&review, quest_spec, at, ts);
             }
         }
     }
 
-    /// Queues a step that was not begun and that waits for nothing. A step with an empty path is complete.
+    /// Queues a step that has not begun and waits for no other step. A step with an empty path is complete at once.
     pub(super) fn enqueue_if_ready(&mut self, id: &StepId, quest_spec: &QuestSpec, at: EventId, ts: Timestamp) {
         let planned = |quest: &Self| {
             let plan = quest.steps.get(&StepId::plan());
@@ -80,7 +81,7 @@ impl Quest {
         }
     }
 
-    /// Blocks the steps that depend on a failed step and were not begun.
+    /// Blocks all steps that depend on a failed step and have not begun.
     pub(super) fn block(&mut self, failed: &StepId, ts: Timestamp) {
         let mut behind = self.dependents.get(failed).cloned().unwrap_or_default();
         let mut seen = OrdSet::new();
@@ -96,13 +97,13 @@ impl Quest {
         }
     }
 
-    /// A step that had failed is tried again: what was blocked only by it waits again.
+    /// A failed step is retried: steps that were blocked only because of it become pending.
     pub(super) fn unblock(&mut self, quest_spec: &QuestSpec, at: EventId, ts: Timestamp) {
         self.block_anew(ts);
         self.proceed(quest_spec, at, ts);
     }
 
-    /// Computes again which steps are blocked, after a plan or a failed step has changed.
+    /// Computes which steps are blocked, after a plan or a failed step has changed.
     pub(super) fn block_anew(&mut self, ts: Timestamp) {
         let failed = |step: &Step| matches!(step.state, StepState::Failed { .. });
         let failed: Vec<StepId> =
@@ -117,7 +118,8 @@ impl Quest {
         }
     }
 
-    /// The ward has changed: a retry of a step that failed by the old ward begins with the new ward, and not with the old findings.
+    /// The ward has changed. A retry of a step that failed because of the old ward begins with the new ward, not with the findings of the
+    /// old one.
     pub(super) fn forget_findings(&mut self) {
         let by_ward = |step: &Step| matches!(&step.state, StepState::Failed { then, .. } if mends(then));
         let failed = self.steps.iter().filter(|(_, step)| by_ward(step)).map(|(id, _)| id.clone());
@@ -135,14 +137,14 @@ impl Quest {
             |id: &StepId| self.steps.get(id).is_some_and(|step| matches!(step.state, StepState::Complete { .. }));
         let mut waits = Vec::with_capacity(self.plans.len());
         for (id, plan) in &self.plans {
-            // Named twice, it is waited for once.
+            // A dependency that is listed twice counts once.
             let needs: OrdSet<&StepId> = plan.depends_on.iter().collect();
             waits.push((id.clone(), needs.iter().filter(|need| !complete(need)).count()));
             for need in needs {
                 self.dependents.entry(need.clone()).or_default().insert(id.clone());
             }
         }
-        // A review that has led to new steps goes on when they are complete.
+        // A review that has led to new steps continues when they are complete.
         let review = StepId::review();
         if self.steps.get(&review).is_some_and(|step| step.attempts > 0) {
             let open: Vec<StepId> = self.plans.keys().filter(|id| !complete(id)).cloned().collect();
@@ -159,7 +161,7 @@ impl Quest {
         }
     }
 
-    /// The plan does without this step.
+    /// Removes a step that the new plan does not contain.
     pub(super) fn forget(&mut self, id: &StepId) {
         self.plans.remove(id);
         self.working.remove(id);

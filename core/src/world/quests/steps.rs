@@ -13,7 +13,7 @@ use crate::status::quest_events::{Happened, made};
 use crate::{AgentId, EventId, QuestId, Timestamp};
 use std::sync::Arc;
 
-/// How many agents of a step are kept in the world. The log has all of them.
+/// How many agents of a step are kept.
 const KEPT_AGENTS: usize = 100;
 
 impl World {
@@ -30,7 +30,7 @@ impl World {
                 self.step_queued(at, ts, id, step, next, progress)
             }
             StepEvent::Queued { next, progress, consented: true } => {
-                // Before it is queued, because it may have to wait for steps of the new plan.
+                // Before the step is queued, because it may have to wait for steps of the new plan.
                 self.change_quest(at, ts, id, |quest, _| {
                     quest.unapproved.remove(step);
                     Ok(())
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// The build events that follow from something that is about to happen to a step.
+    /// The build events of an event that is about to be applied to a step.
     pub(in crate::world) fn build_events(&self, it: &Happened<'_>, event: &StepEvent) -> Vec<Json> {
         let quest = self.quests.get(&it.quest);
         let made = |quest: &Arc<Quest>| made(quest, it, event, |agent| self.assignments.contains_key(&agent));
@@ -124,7 +124,7 @@ impl World {
             }
             let role = role.to_owned();
             it.attempts += 1;
-            // An agent that continues is the last one again.
+            // An agent that continues becomes the last one.
             it.agents.retain(|other| other.agent != agent);
             it.agents.push(StepAgent { agent, role: role.clone() }, KEPT_AGENTS);
             let by = role.clone();
@@ -221,7 +221,7 @@ impl World {
         Ok(())
     }
 
-    /// An agent has signalled something that does not count. Its step goes on as before.
+    /// A signal of an agent was refused. The state of its step does not change.
     pub(in crate::world) fn signal_refused(
         &mut self,
         at: EventId,
@@ -231,7 +231,7 @@ impl World {
     ) -> Result<(), Impossible> {
         let Some(assignment) = self.assignments.get(&of.agent).cloned() else { return Ok(()) };
         let Assignment { quest, step, role } = &*assignment;
-        // A plan may have dropped the step meanwhile.
+        // A new plan may have dropped the step in the meantime.
         if self.quests.get(quest).is_none_or(|quest| quest.step(step).is_none()) {
             return Ok(());
         }
@@ -312,7 +312,7 @@ impl World {
         step: &StepId,
         summary: &str,
     ) -> Result<(), Impossible> {
-        // The document names another version later.
+        // The version of the spec now. The document may name another version later.
         let spec_version = self.status.spec_version();
         self.change_step(at, ts, id, step, |it| {
             if matches!(it.state, StepState::Complete { .. }) {
@@ -324,7 +324,7 @@ impl World {
             Ok(())
         })?;
         self.change_quest(at, ts, id, |quest, quest_spec| {
-            // Steps of its plan waited for the consent, which is not asked for any more.
+            // Steps of the changed plan waited for the approval, which is no longer asked for.
             let unapproved = quest.unapproved.remove(step).is_some();
             quest.open -= u32::from(phase(step) == Phase::Work);
             for dependent in quest.dependents.get(step).cloned().unwrap_or_default() {
@@ -357,7 +357,7 @@ impl World {
             quest.proceed(quest_spec, at, ts);
             Ok(())
         })?;
-        // The state of its run no longer matters to the quest.
+        // The run of the agent no longer has any effect on the quest.
         if let Some(agent) = agent {
             self.clear_step_deadline(agent);
             self.note_run_change(agent);
@@ -365,7 +365,7 @@ impl World {
         Ok(())
     }
 
-    /// Notes the open question about the step of an agent, or that there is none any more.
+    /// Sets or removes the open question of a step.
     pub(in crate::world) fn step_question(&mut self, agent: AgentId, question: Option<EventId>) {
         let Some(assignment) = self.assignments.get(&agent) else { return };
         if let Some(step) =

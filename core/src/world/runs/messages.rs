@@ -1,4 +1,5 @@
-//! What a message of an agent's history means for its run: it has to be delivered, it begins or ends a wait, or it stands elsewhere.
+//! What a message of an agent's history means for its run: the message must be delivered, begins or ends a wait, or appears later in the
+//! history.
 
 use super::super::World;
 use crate::history::{MAX_LATE_MESSAGES, TURN_INTERRUPTED};
@@ -7,8 +8,8 @@ use crate::{AgentId, EventId, MessageKind, Timestamp};
 use std::sync::Arc;
 
 impl World {
-    /// A message for an agent that is or was run has to reach its process. A cut ends the conversation: what was taken back
-    /// cannot be unheard.
+    /// A message for an agent with runs must reach its process. A clear or a rewind ends the harness session, because the agent program
+    /// cannot forget a part of it.
     pub(in crate::world) fn note_message(&mut self, at: EventId, ts: Timestamp, agent: AgentId, kind: MessageKind) {
         match kind {
             MessageKind::User => self.change_conversation(agent, |run, conversation| {
@@ -33,7 +34,7 @@ impl World {
         }
     }
 
-    /// A turn was interrupted. What waits to be said is heard after that, and so stands after it in the history.
+    /// A turn was interrupted. The waiting messages are received after that, so they follow the interrupt in the history.
     pub(in crate::world) fn note_interrupt(&mut self, at: EventId, agent: AgentId, kind: MessageKind, content: &str) {
         if kind != MessageKind::System || content != TURN_INTERRUPTED || !self.run(agent).is_some_and(Run::is_open) {
             return;
@@ -49,12 +50,12 @@ impl World {
         }
     }
 
-    /// The mark of an interrupt that a message follows in its history, although it was said before.
+    /// The mark of an interrupt that a message follows in its history, although the message was sent before.
     pub fn heard_after(&self, message: EventId) -> Option<EventId> {
         self.late_messages.get(&message).copied()
     }
 
-    /// Whether an agent is in its tool `wait`. Then its forks can use its place, and its slot in a quest.
+    /// Notes whether an agent is in its tool `wait`. Then its forks can use its place, and its slot in a quest.
     pub(in crate::world) fn note_wait(&mut self, agent: AgentId, kind: MessageKind, content: &str) {
         let Some(run) = self.run(agent).filter(|run| run.is_open()) else { return };
         let waiting_call = match (kind, &run.attempt.waiting_call) {
@@ -62,7 +63,7 @@ impl World {
                 Some(call) => Some(call),
                 None => return,
             },
-            // Another tool may have run beside it.
+            // The result may be of another tool that ran at the same time.
             (MessageKind::ToolResult, Some(call)) if answers(content, call) => None,
             (MessageKind::ToolResult, _) => return,
             (
@@ -91,13 +92,13 @@ impl World {
     }
 }
 
-/// The id of a tool call, as it stands in a history, if it is one of this tool.
+/// The id of a tool call in a message of a history. None if it is a call of another tool.
 fn call_of(content: &str, tool: &str) -> Option<String> {
     let call: serde_json::Value = content.contains(tool).then(|| serde_json::from_str(content).ok())??;
     (call["name"] == tool).then(|| call["id"].as_str().map(str::to_owned))?
 }
 
-/// Whether the result of a tool, as it stands in a history, answers this call.
+/// Whether a tool result in a message of a history belongs to this call.
 fn answers(content: &str, call: &str) -> bool {
     content.contains(call)
         && serde_json::from_str::<serde_json::Value>(content).is_ok_and(|result| result["id"] == call)

@@ -1,4 +1,4 @@
-//! How events change the turns of a run: what its process hears, what it says, and what that costs.
+//! How events change the turns of a run: received messages, outputs and usage.
 
 use super::super::{Impossible, World};
 use crate::budget;
@@ -25,7 +25,7 @@ impl World {
     ) -> Result<(), Impossible> {
         self.change_run(at, of, |run, _| match run.attempt.spooled <= upto {
             true => {
-                // Whatever a process says, it cannot work before it is ready.
+                // Before it is ready, a process cannot work, so its output is no sign of life.
                 if run.attempt.has_started() {
                     run.attempt.alive(ts);
                 }
@@ -84,7 +84,7 @@ impl World {
             if end.result.is_ok() {
                 run.parks = 0;
             }
-            // A process that does not confirm its message may end many turns: it does not do the work that it was started for.
+            // A process that does not confirm its message may end many turns without doing the work for which it was started.
             if end.result.is_ok() && run.attempt.heard && (!run.spec.signals || run.signalled) {
                 run.crashes = 0;
             }
@@ -101,7 +101,7 @@ impl World {
             if end.unanswered && !conversation.has_words() {
                 conversation.add(at, DeliveryKind::Reminder);
             }
-            // Without an answer to it, an interrupt is over with its turn.
+            // Without a confirmation, an interrupt ends with its turn.
             if !run.attempt.capabilities.echoes_messages {
                 conversation.forget_interrupts();
             }
@@ -110,7 +110,7 @@ impl World {
         self.book(at, ts, of, metered, spent)
     }
 
-    /// The process has asked the model.
+    /// One request of the process to the model.
     pub(super) fn metered(
         &mut self,
         at: EventId,
@@ -129,7 +129,7 @@ impl World {
         self.book(at, ts, of, Usage::default(), used)
     }
 
-    /// Adds what an attempt used to all sums that it is part of, in place of what was counted `before`.
+    /// Adds the usage of an attempt to all sums that contain it, in place of `before`.
     pub(super) fn book(
         &mut self,
         at: EventId,

@@ -296,7 +296,7 @@ fn why_an_agent_ended_is_a_sentence_of_its_own() {
     it.must(Command::StopRun { agent });
     it.exits(agent, Exit::Signal(15));
     let text = it.world.question(it.question()).expect("it is open").text.clone();
-    assert!(text.contains("stopped by a person. Answer `retry`"), "{text}");
+    assert!(text.contains("stopped by the user. Answer `retry`"), "{text}");
 }
 
 #[test]

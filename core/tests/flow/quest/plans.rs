@@ -246,7 +246,7 @@ fn a_plan_that_is_split_anew_needs_consent_again() {
     is_done(&mut it, planner, "a");
     let asked = it.world.question(it.question()).expect("it is open").clone();
     assert_eq!(asked.about, About::Step { quest: Q, trouble: StepTrouble::Approval });
-    assert!(asked.text.contains("split anew for step `a`, and 3 steps are left"), "{}", asked.text);
+    assert!(asked.text.contains("changed for step `a`, and 3 steps are left"), "{}", asked.text);
     // What a person wants otherwise is told to the planner, and asked about again.
     it.answers("without a1, please");
     assert_eq!((it.agent("a"), it.status("a1")), (planner, StepStatus::Pending));

@@ -360,7 +360,7 @@ fn a_step_without_a_worktree_that_was_denied_tools_is_a_question() {
     assert_eq!((it.status("a"), it.step("a").denied), (StepStatus::WaitingForHuman, 1));
     let text = it.world.question(it.question()).expect("it is open").text.clone();
     assert!(
-        text.contains("were denied 1 uses of tools, and nobody can see whether the step changed something"),
+        text.contains("were denied 1 uses of tools, and without a worktree it cannot be seen whether"),
         "{text}"
     );
     // Nothing was denied since, so what its agent says is believed now.

@@ -31,7 +31,7 @@ fn a_run_of_another_folder_ends_in_every_state_without_a_next_attempt() {
     }
     let stopping = working(spec()).and(stopping(first(), StopWhy::User));
     let it = stopping.when(report());
-    it.then([over(first(), Cause::UserEnded, Exit::Unknown, "stopped by a person")]);
+    it.then([over(first(), Cause::UserEnded, Exit::Unknown, "stopped by the user")]);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_machine_that_went_down_is_a_crash_that_is_resumed() {
         of: first(),
         what: RunEvent::Crashed {
             cause: Cause::LostWithMachine,
-            detail: "The machine went down under it. It can be resumed.".into(),
+            detail: "The machine stopped while it ran. It can be resumed.".into(),
             exit: Exit::LostWithMachine,
             forgotten: false,
         },
@@ -207,7 +207,7 @@ fn an_interrupt_that_came_too_late_does_not_bring_a_process_back() {
 /// Else a process that never listens would be started again for ever.
 #[test]
 fn a_process_that_left_without_listening_has_crashed() {
-    let deaf = "It ended without having heard what was said to it (exit code 0).";
+    let deaf = "It ended before it received its message (exit code 0).";
     let mut it = wanted(spec());
     for (of, then) in [(attempt(1), resumed(attempt(2))), (attempt(2), again_in(attempt(2), 2, 2_000))] {
         it = it.and(spawned(of)).and(begun(of)).and(turn_ended(of, well(), usage(0)));
@@ -265,7 +265,7 @@ fn an_outage_is_waited_out_with_growing_pauses_and_costs_no_retry() {
     let it = it.then([parked(first(), Cause::Unavailable, 15_000, detail)]);
     let words: Vec<String> =
         hatchery_core::why::why(&it.world, A).unwrap().evidence.into_iter().map(|it| it.what).collect();
-    assert!(words.contains(&"it was told: no".to_owned()), "the service's own words: {words:?}");
+    assert!(words.contains(&"its last error: no".to_owned()), "the service's own words: {words:?}");
     let of = attempt(2);
     let it = it.and(resumed(of)).and(spawned(of)).and(begun(of));
     let it = it.and(turn_ended(of, refused(FailureKind::Unavailable), usage(0))).when(exit(of, Exit::Code(1)));

@@ -86,7 +86,7 @@ fn what_is_said_meanwhile_is_heard_afterwards() {
 #[test]
 fn a_parked_run_has_no_process_to_wait_for_when_it_is_not_wanted_any_more() {
     let ended = |cause, detail| over(first(), cause, Exit::Unknown, detail);
-    waiting().when(stop(A)).then([ended(Cause::UserEnded, "stopped by a person")]);
+    waiting().when(stop(A)).then([ended(Cause::UserEnded, "stopped by the user")]);
     waiting().when(kill(A)).then([dead(A), ended(Cause::Killed, "its agent was killed")]);
     let it = given([started(S), created(A, Some(S)), requested(A, spec()), parked(first(), Cause::Overloaded, 9, "")]);
     let it = it.when(end(S, User)).then([ending(S, User), ended(Cause::UserEnded, "its session ended")]);

@@ -14,7 +14,7 @@ fn a_run_is_stopped_in_every_state_that_may_have_a_process() {
         assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Stopped);
         assert_eq!(plan(&it.world).wake_at, None, "nothing is expected of it any more");
         let it = it.when(stop(A)).refused(Refusal::RunStopping { agent: A, run: 1 });
-        let ended = over(first(), Cause::UserEnded, Exit::Signal(9), "stopped by a person");
+        let ended = over(first(), Cause::UserEnded, Exit::Signal(9), "stopped by the user");
         let it = it.restarted().when(exit(first(), Exit::Signal(9))).then([ended]);
         assert_eq!(plan(&it.world).runs.len(), 0);
         it.when(stop(A)).refused(Refusal::NoRun(A));
@@ -44,7 +44,7 @@ fn a_stopped_run_ends_for_the_reason_recorded_first_and_is_not_resumed() {
     for exited in [Exit::Code(0), Exit::Code(143), Exit::Signal(9), Exit::Unknown, Exit::NotStarted] {
         let it =
             failed(spec(), refused(FailureKind::Overloaded)).and(stopping(first(), StopWhy::User)).and(said(A, "more"));
-        let ended = over(first(), Cause::UserEnded, exited, "stopped by a person");
+        let ended = over(first(), Cause::UserEnded, exited, "stopped by the user");
         let it = it.when(exit(first(), exited)).then([ended]);
         assert_eq!(unheard(&it), [12], "it waits for the next run");
     }
@@ -63,7 +63,7 @@ fn killing_an_agent_stops_its_run() {
         first(),
         Cause::UserEnded,
         Exit::Signal(9),
-        "stopped by a person",
+        "stopped by the user",
     )]);
 }
 

@@ -42,7 +42,7 @@ fn the_evidence_is_in_words_for_people() {
     let it = working(spec()).and(said(A, "more")).and(called(A)).and(stopping(first(), StopWhy::Stuck));
     assert_eq!(
         words(&it),
-        "run 1, attempt 1 is being stopped: silent for too long; 1 of our messages not heard yet; \
+        "run 1, attempt 1 is being stopped: silent for too long; 1 of its messages not confirmed yet; \
          1 of its tools has not answered; 3 messages in its own history"
     );
 }

@@ -12,7 +12,7 @@ use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Timestamp};
 
 pub const STALL_MS: u64 = 10_000;
 /// What the human is asked when nothing was heard for that long.
-pub const SILENCE: &str = "Nothing was heard of it for 10 s. Answer `wait`, `stop`, or something to say to it.";
+pub const SILENCE: &str = "Its process has written nothing for 10 s. Answer `wait`, `stop`, or a message to the agent.";
 /// The name that the harness has for a conversation.
 pub const TALK: &str = "c-1";
 

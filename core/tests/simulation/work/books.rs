@@ -173,7 +173,7 @@ impl Work {
             Event::Run { what: RunEvent::Parked { .. }, .. } => "parked",
             Event::Run { what: RunEvent::Crashed { forgotten: true, .. }, .. } => "conversation lost",
             Event::Run { what: RunEvent::Crashed { cause: Cause::LostWithMachine, .. }, .. } => "lost with its machine",
-            Event::Run { what: RunEvent::Crashed { detail, .. }, .. } if detail.contains("without having heard") => {
+            Event::Run { what: RunEvent::Crashed { detail, .. }, .. } if detail.contains("received its message") => {
                 "deaf to the end"
             }
             Event::Run { what: RunEvent::Crashed { .. }, .. } => "crashed",
