@@ -183,8 +183,10 @@ pub fn imported(
     let mut table = document.table;
     for role in &mut table.roles {
         let known = briefed.role(&role.name).filter(|known| !known.prompt.is_empty()).ok_or_else(|| {
-            let message =
-                format!("this project has no role `{}`, and the prompts of roles are not in an exported quest", role.name);
+            let message = format!(
+                "this project has no role `{}`, and the prompts of roles are not in an exported quest",
+                role.name
+            );
             Report::new(Code::Usage, message).hint("describe it in `[[quests.roles]]` of hatchery.toml first")
         })?;
         role.prompt.clone_from(&known.prompt);

@@ -100,8 +100,11 @@ fn explain(error: WorktreeError) -> Report {
     match error {
         WorktreeError::Name(_) => Report::new(Code::Usage, error),
         WorktreeError::Project(report) => report,
-        WorktreeError::Taken(folder) => Report::failed(format_args!("the folder {} exists already, and Hatchery overwrites nothing", folder.display()))
-            .hint("look into this folder first; `--into FOLDER` restores the work into a new folder"),
+        WorktreeError::Taken(folder) => Report::failed(format_args!(
+            "the folder {} exists already, and Hatchery overwrites nothing",
+            folder.display()
+        ))
+        .hint("look into this folder first; `--into FOLDER` restores the work into a new folder"),
         other => Report::failed(other),
     }
 }

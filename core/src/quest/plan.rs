@@ -171,7 +171,8 @@ fn check_promises(quest: &Quest, given: &Requirements) -> Result<(), Refusal> {
     match lost.is_empty() {
         true => Ok(()),
         false => {
-            let why = format!("the plan lists observables that these requirements lack: {}; keep them", lost.join(", "));
+            let why =
+                format!("the plan lists observables that these requirements lack: {}; keep them", lost.join(", "));
             Err(Refusal::BadRequirements { why })
         }
     }

@@ -359,10 +359,7 @@ fn a_step_without_a_worktree_that_was_denied_tools_is_a_question() {
     works_without_tools(&mut it, "a");
     assert_eq!((it.status("a"), it.step("a").denied), (StepStatus::WaitingForHuman, 1));
     let text = it.world.question(it.question()).expect("it is open").text.clone();
-    assert!(
-        text.contains("were denied 1 uses of tools, and without a worktree it cannot be seen whether"),
-        "{text}"
-    );
+    assert!(text.contains("were denied 1 uses of tools, and without a worktree it cannot be seen whether"), "{text}");
     // Nothing was denied since, so what its agent says is believed now.
     it.answers("retry");
     it.plays("a", complete());
