@@ -1,5 +1,6 @@
 //! How records are written: whatever can be said comes back unchanged, and whatever is read does no harm.
 
+mod outputs;
 mod quests;
 mod runs;
 mod seats;

@@ -1,22 +1,18 @@
 //! `/api/openapi.json` is kept true: it names what is there, and what is there answers as it says.
 
+mod scenes;
+mod tries;
+
+use self::scenes::{at_work, failed_quest, permitted, repository, sleeper};
+use self::tries::{answered_as_described, tried};
 use super::house::{House, Rules};
-use super::raw::{Parts, Reply};
 use super::schema::Schemas;
-use crate::support::runtime;
-use hatchery::calls::{Call, CallWriter, Calls};
+use hatchery::calls::Calls;
 use hatchery::http::{ApiContext, Guard, Trials, router};
-use hatchery::run_folder::RunFolder;
 use hatchery::status_files::FilesShown;
-use hatchery_core::Command;
 use hatchery_core::agent::MAX_PENDING_FORKS;
-use hatchery_core::harness::Capabilities;
-use hatchery_core::outcome::Exit;
-use hatchery_core::output::Output;
-use hatchery_core::permission::{Access, PermissionRequest};
-use hatchery_core::run::{AttemptId, Process};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -192,18 +188,6 @@ fn what_is_described_is_there_and_what_is_there_is_described() {
             assert!(reply.status != 404 || reply.code() != "no_such_path", "{method} {path}");
         }
     }
-}
-
-/// One try of an operation.
-struct Try<'a> {
-    operation: &'a str,
-    path: String,
-    body: Option<Value>,
-    status: u16,
-}
-
-fn tried<'a>(operation: &'a str, path: impl Into<String>, body: Option<Value>, status: u16) -> Try<'a> {
-    Try { operation, path: path.into(), body, status }
 }
 
 #[test]
@@ -566,155 +550,6 @@ fn every_operation_answers_as_described() {
 
 /// The id of a quest that has a branch.
 const BRANCHED: &str = "BRANCHEDaaaaaaaaaaaaaA";
-
-/// Makes the project a repository with something rescued in it, and gives the name of that.
-fn repository(house: &House, quest: &str) -> String {
-    let name = format!("{quest}/arch/1");
-    let git = |words: &[&str]| {
-        let mut command = std::process::Command::new("git");
-        let identity = ["-c", "user.name=Somebody", "-c", "user.email=somebody@localhost"];
-        command.args(identity).args(words).current_dir(house.settings.defaults().project.root());
-        assert!(command.output().unwrap().status.success(), "git {words:?}");
-    };
-    fs::write(house.settings.defaults().project.root().join(".gitignore"), ".hatchery/\n").unwrap();
-    git(&["init", "--quiet"]);
-    git(&["add", ".gitignore"]);
-    git(&["commit", "--quiet", "--message=begin"]);
-    git(&["update-ref", &format!("refs/hatchery/rescue/{name}"), "HEAD"]);
-    name
-}
-
-/// Tries all of them, with and without the token, and gives the operations that were seen to go well.
-fn answered_as_described(house: &House, document: &Value, tries: &[Try<'_>]) -> BTreeSet<String> {
-    let described: BTreeMap<&str, (&str, &str, &Value)> =
-        operations(document).into_iter().map(|it| (it.2["operationId"].as_str().unwrap(), it)).collect();
-    let mut went_well = BTreeSet::new();
-    for Try { operation, path, body, status } in tries {
-        let (method, template, description) = described[operation];
-        assert!(is_at(template, path), "{path} is not {operation}");
-        let (kind, shape) = match description["requestBody"]["content"].as_object().and_then(|it| it.iter().next()) {
-            Some((kind, content)) => (kind.as_str(), Some(&content["schema"])),
-            None => ("application/json", None),
-        };
-        if let (Some(body), Some(shape), 200..300) = (body, shape, status) {
-            assert_eq!(Schemas(document).check(shape, body), Ok(()), "{operation} takes what it says it does not");
-        }
-        let body = match body {
-            Some(Value::String(text)) => text.clone(),
-            Some(body) => body.to_string(),
-            None => String::new(),
-        };
-        let headers = [("host", house.host.as_str()), ("authorization", &house.bearer), ("content-type", kind)];
-        let reply = house.line().ask(&method.to_uppercase(), path, Parts { headers: &headers, body: body.as_bytes() });
-        assert_eq!(reply.status, *status, "{method} {path} {body}: {reply:?}");
-        assert_described(document, description, &reply, operation);
-        let headers = [("host", house.host.as_str()), ("content-type", "application/json")];
-        let stranger =
-            house.line().ask(&method.to_uppercase(), path, Parts { headers: &headers, body: body.as_bytes() });
-        if *operation != "health" {
-            assert_eq!(stranger.status, 401, "{operation}");
-        }
-        assert_described(document, description, &stranger, operation);
-        if (200..300).contains(status) {
-            went_well.insert((*operation).to_owned());
-        }
-    }
-    went_well
-}
-
-/// Whether a path is one of those that a template means.
-fn is_at(template: &str, path: &str) -> bool {
-    let path = path.split('?').next().unwrap();
-    let fits = |(part, given): (&str, &str)| part.starts_with('{') || part == given;
-    template.split('/').count() == path.split('/').count() && template.split('/').zip(path.split('/')).all(fits)
-}
-
-/// An agent falls asleep when its session has ended, and nobody else brings that about here.
-fn sleeper(house: &House) -> String {
-    let session = house.make("/api/sessions", &json!({}));
-    let agent = house.make("/api/agents", &json!({ "session": session }));
-    house.make(&format!("/api/sessions/{session}/end"), &json!({}));
-    let close = house.handle.submit(Command::CloseSession { session: session.parse().unwrap() });
-    runtime().block_on(close).unwrap();
-    agent
-}
-
-/// An agent in the middle of a turn, as far as the log knows, whose tools have asked for two things.
-fn at_work(house: &House) -> String {
-    let ask = json!({ "prompt": "x", "with": { "harness": "scripted" } });
-    let agent = house.make("/api/runs", &ask);
-    let of = AttemptId { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
-    let folder = RunFolder::of(&house.settings.defaults().project, of);
-    folder.create_for_agent().unwrap();
-    let mut calls = CallWriter::new(folder);
-    calls.write(&Call::Send { to: "human".into(), body: "hello".into() }).unwrap();
-    calls.write(&Call::Send { to: "no one".into(), body: "hello".into() }).unwrap();
-    let init = Output::Ready { session: "s".into(), model: None, version: None, tools: Vec::new() };
-    let process = Process { pid: 1, began: 1 };
-    let spawned =
-        Command::ReportSpawn { of, process, session: Some("s".into()), copy_of: None, capabilities: Capabilities::ALL };
-    let said = Command::TakeOutput { of, from: 0, upto: 1, outputs: vec![init] };
-    for command in [spawned, said] {
-        runtime().block_on(house.handle.submit(command)).unwrap();
-    }
-    agent
-}
-
-/// An agent that has asked for two permissions: one is given for good, the other is an open question. Gives the id of the rule.
-fn permitted(house: &House) -> u64 {
-    let agent = at_work(house);
-    let of = AttemptId { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
-    let asked = |id: &str, command: &str| {
-        Output::Asked(PermissionRequest {
-            request: id.into(),
-            tool: "Bash".into(),
-            tool_use: None,
-            input: json!({ "command": command }).to_string(),
-            access: Access::Execute { command: command.into() },
-            folder: Some("/mill".into()),
-        })
-    };
-    let outputs = vec![asked("one", "make"), asked("two", "make test")];
-    let said = Command::TakeOutput { of, from: 1, upto: 2, outputs };
-    runtime().block_on(house.handle.submit(said)).unwrap();
-    let list = house.get("/api/questions").json();
-    let questions = list["questions"].as_array().unwrap();
-    let question = questions.iter().find(|open| open["permission"]["input"] == r#"{"command":"make"}"#).unwrap();
-    house.make(&format!("/api/questions/{}/answer", question["id"]), &json!({ "answer": "always-project" }));
-    house.get("/api/permissions").json()["rules"][0]["id"].as_u64().unwrap()
-}
-
-/// A quest whose only step has failed, as far as the log knows: its agent was never started, however often it was tried.
-fn failed_quest(house: &House) -> String {
-    let steps = json!([{ "id": "arch", "name": "Arch" }]);
-    let quest = house.make(
-        "/api/quests",
-        &json!({ "request": "x", "ward": "", "isolation": "none", "steps": steps, "with": { "harness": "scripted" } }),
-    );
-    let shown = house.get(&format!("/api/quests/{quest}")).json();
-    let agent = shown["steps"].as_array().unwrap().iter().find_map(|step| step["agent"].as_str()).unwrap();
-    let of = AttemptId { agent: agent.parse().unwrap(), run: 1, attempt: 1 };
-    let gone = Command::ReportExit { of, exit: Exit::NotStarted, evidence: None };
-    runtime().block_on(house.handle.submit(gone)).unwrap();
-    quest
-}
-
-/// The answer has the type and the shape that the document gives for its number.
-fn assert_described(document: &Value, operation: &Value, reply: &Reply, about: &str) {
-    let responses = &operation["responses"];
-    let of_its_kind = format!("{}XX", reply.status / 100);
-    let response = responses.get(reply.status.to_string()).or_else(|| responses.get(of_its_kind));
-    let content =
-        response.unwrap_or_else(|| panic!("{about}: {} is not described", reply.status))["content"].as_object();
-    let (kind, content) = content.unwrap().iter().next().unwrap();
-    assert_eq!(reply.header("content-type"), Some(kind.as_str()), "{about}");
-    let body = match kind.as_str() {
-        "application/json" => reply.json(),
-        _ => Value::String(reply.text().to_owned()),
-    };
-    let checked = Schemas(document).check(&content["schema"], &body);
-    assert_eq!(checked, Ok(()), "{about} {}", reply.status);
-}
 
 /// The page's types are made of `web/openapi.json`, so that has to be the document as it is.
 #[test]
