@@ -53,6 +53,10 @@ const ARCHIVES: [(&str, &str); 7] = [
     ("util", "INPUT ( libutil.a )"),
 ];
 
+/// With this function the standard library starts a process in another folder without a copy of the daemon's page table. It asks for it
+/// weakly, and a weak name takes nothing out of an archive.
+const SPAWN_IN_FOLDER: &str = "posix_spawn_file_actions_addchdir_np";
+
 /// Most commands take less time than the loader did, so the program needs none: docs/decisions/0081 and 0170. The linker writes the
 /// addresses, and the C library is part of the program if its archives are installed.
 fn link() {
@@ -69,6 +73,7 @@ fn link() {
             fs::write(folder.join(format!("lib{library}.so")), script).expect("OUT_DIR can be written");
         }
         println!("cargo::rustc-link-arg-bins=-static");
+        println!("cargo::rustc-link-arg-bins=-Wl,--undefined={SPAWN_IN_FOLDER}");
         println!("cargo::rustc-link-arg-bins=-L{}", folder.display());
     }
 }
