@@ -32,7 +32,7 @@ use crate::spool::Tail;
 use hatchery_core::outcome::Exit;
 use output_capture::OutputCapture;
 use rustix::fs::OFlags;
-use rustix::process::{Signal, WaitOptions, WaitStatus};
+use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -245,12 +245,19 @@ fn reap(pid: u32, waker: &SyncSender<LauncherWake>) -> Exit {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((ended, status))) if ended.as_raw_nonzero().get().unsigned_abs() == pid => {
                 exit = exit_of(status);
-                waker.send(LauncherWake::ProcessExited).ok();
+                // What it left behind belongs to the launcher by now. Usually that is nothing, and the process table need not be searched.
+                if has_children() {
+                    waker.send(LauncherWake::ProcessExited).ok();
+                }
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return exit,
         }
     }
+}
+
+fn has_children() -> bool {
+    rustix::process::waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT).is_ok()
 }
 
 fn exit_of(status: WaitStatus) -> Exit {
