@@ -63,6 +63,7 @@ pub(super) struct Committer {
     last_commit: CommitSize,
     /// The next deadline of the world. `awaited` is the deadline for which the engine's thread waits.
     wake_at: Option<Timestamp>,
+    /// When the engine's thread wakes to look at the deadlines: at the next one, or at an earlier one that has vanished.
     awaited: Option<Timestamp>,
     snapshot_at: EventId,
     snapshot_every: u64,
@@ -133,8 +134,11 @@ impl Committer {
 
     /// How long the engine's thread may sleep, if nothing else wakes it.
     pub fn sleep(&mut self) -> Option<Duration> {
-        self.awaited = self.wake_at;
-        let deadline = self.wake_at.map(|at| Duration::from_millis(at.ms_since(self.clock.now())));
+        let now = self.clock.now();
+        // A vanished deadline costs one needless look. Without it the thread would have to be woken for each deadline that takes its place,
+        // as with the reports of agents that work one after the other, while a sender commits.
+        self.awaited = self.awaited.filter(|at| *at > now).into_iter().chain(self.wake_at).min();
+        let deadline = self.awaited.map(|at| Duration::from_millis(at.ms_since(now)));
         let retry = self.tick_failure.as_ref().map(|(_, at)| at.saturating_duration_since(Instant::now()));
         let deadline = deadline.map(|deadline| deadline.max(retry.unwrap_or_default()));
         let patience = self.mail_waiters.iter().filter_map(|job| job.until).min();
