@@ -76,7 +76,8 @@ use crate::config::{Config, Flags};
 use crate::file_limit;
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
-use clap::{FromArgMatches as _, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
 use hatchery_core::seat::Position;
 use std::ffi::OsString;
 use std::future::Future;
@@ -118,7 +119,9 @@ Exit codes: 0 success · 1 failure · 2 wrong command line or configuration
 
 Try `hatchery demo` first: it needs no account and leaves nothing behind.";
 
+// Only the arguments of the command that is called are built. Building those of all takes longer than most commands.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum CliCommand {
     Tui(tui::Args),
     Up(up::Args),
@@ -234,15 +237,16 @@ pub fn main() -> ExitCode {
     let alone = std::env::args_os().len() == 1 && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let parsed = match alone {
         true => Cli::try_parse_from(["hatchery", "tui"]),
-        false if overview::is_asked_for(std::env::args_os().skip(1)) => {
-            overview::grouped(command()).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches))
-        }
         false => Cli::try_parse(),
     };
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && std::env::args_os().any(|word| word == "--json") => {
             return tell_as_json(&misread(&error));
+        }
+        // The list of all commands says what each does, which only a command that was built knows.
+        Err(error) if is_help(&error) => {
+            overview::grouped(command()).try_get_matches().err().unwrap_or(error).exit();
         }
         Err(error) => error.exit(),
     };
@@ -259,6 +263,10 @@ pub fn main() -> ExitCode {
             ExitCode::from(code)
         }
     }
+}
+
+fn is_help(error: &clap::Error) -> bool {
+    matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand)
 }
 
 /// Prints an error as JSON, in the form of the API, together with the exit code.

@@ -18,13 +18,6 @@ const GROUPS: [(&str, &[&str]); 9] = [
 /// The longest description of a command. With the command's name before it, the line fits into 80 columns.
 const WIDTH: usize = 65;
 
-/// Whether these arguments ask for the help of `hatchery` without a command.
-pub fn is_asked_for(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> bool {
-    let first = arguments.next();
-    let asks = first.is_none_or(|word| ["-h", "--help", "help"].iter().any(|asks| word == *asks));
-    asks && arguments.next().is_none()
-}
-
 /// Replaces the help of the command by the help with groups.
 pub fn grouped(mut command: Command) -> Command {
     command.build();
@@ -72,15 +65,5 @@ mod tests {
         let wide: Vec<&str> = listed.filter(|line| line.chars().count() > 80).collect();
         assert_eq!(wide, Vec::<&str>::new());
         assert!(help.contains("  why          Show what an agent is doing now"), "{help}");
-    }
-
-    #[test]
-    fn only_the_help_of_the_program_is_grouped() {
-        for (given, expected) in
-            [("", true), ("--help", true), ("-h", true), ("help", true), ("help run", false), ("run --help", false)]
-        {
-            let words = given.split_whitespace().map(Into::into);
-            assert_eq!(is_asked_for(words), expected, "{given}");
-        }
     }
 }
