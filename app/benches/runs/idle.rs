@@ -17,7 +17,8 @@ pub fn run(effort: Effort, table: &mut Table) {
     let agents = effort.pick(20, 500);
     let folder = raw::folder();
     std::fs::create_dir(folder.path().join(".hatchery")).unwrap();
-    std::fs::write(folder.path().join("hatchery.toml"), "harness = 'scripted'\nlog = 'error'\n").unwrap();
+    std::fs::write(folder.path().join("hatchery.toml"), "harness = 'scripted'\nmax_runs = 1000\nlog = 'error'\n")
+        .unwrap();
     let mut daemon = start(folder.path());
     for _ in 0..agents {
         hatchery(folder.path(), &["run", "--stay", "--detach", "hello"]);
