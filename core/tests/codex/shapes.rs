@@ -50,7 +50,7 @@ fn a_resumed_thread_is_ready_when_it_has_said_which_messages_it_holds() {
     }
     let said = read(&[thread, tools, refused.clone()]);
     assert!(ready(&said), "it is told everything then");
-    assert!(matches!(&said[0], Output::Note { text } if text.ends_with("said to it twice: no")), "{said:?}");
+    assert!(matches!(&said[0], Output::Note { text } if text.ends_with("receive a message twice: no")), "{said:?}");
     assert_eq!(read(&[refused]), [], "of a thread that is not open nothing is expected");
 }
 

@@ -127,7 +127,7 @@ fn one_that_has_run_out_of_room_is_followed_by_a_fresh_one() {
     let agent = it.agent("a");
     it.leaves("a", refused(FailureKind::PromptTooLong));
     assert!(it.agent("a") != agent && it.role("a") == "smith");
-    assert!(it.told(it.agent("a")).contains("read what is in the folder"));
+    assert!(it.told(it.agent("a")).contains("read the files in the folder"));
 }
 
 #[test]
