@@ -11,7 +11,7 @@ pub fn run(effort: Effort, table: &mut Table) {
     let runtime = raw::runtime();
     let daemon = Daemon::start(folder.path());
     let bare = GroupCommit::new(folder.path());
-    for (clients, goal) in [(1, 0.45), (8, 0.5), (64, 0.25)] {
+    for (clients, goal) in [(1, 0.5), (8, 0.55), (64, 0.25)] {
         let mut ours: Vec<Poster> = (0..clients).map(|_| runtime.block_on(Poster::connect(&daemon))).collect();
         let mut rival = bare.producers(clients);
         let turn = effort.turn();
