@@ -21,7 +21,7 @@ pub use panels::{
 pub use reading::{
     FURTHER_DOWN, answer_before, choose_block, code_of, fold, fold_turn, last_answer, scroll, to_begin, to_end, whole,
 };
-pub use saying::{arrived, attached, failed, flush, give_back_to, lay_aside, said, say_to, send, take_text};
+pub use saying::{arrived, attached, failed, flush, give_back_to, lay_aside, remember, said, say_to, send, take_text};
 pub use search::{begin_search, found_in_log, go_on, go_to, goto, next_match, prefix_shown_at, search, set_aside};
 pub use switch::{
     approach, by_number, come_back, go, last_visited, load, load_earlier, neighbour, next_need, open_first, relative,

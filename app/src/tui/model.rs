@@ -372,7 +372,12 @@ impl Model {
     }
 
     pub fn desk_mut(&mut self) -> &mut Desk {
-        match self.current {
+        self.desk_of_mut(self.current)
+    }
+
+    /// The desk of an agent, or the one while there is none.
+    pub fn desk_of_mut(&mut self, agent: Option<AgentId>) -> &mut Desk {
+        match agent {
             Some(agent) => self.desks.entry(agent).or_default(),
             None => &mut self.front,
         }
