@@ -104,6 +104,8 @@ pub struct Model {
     pub answered: Option<(EventId, Timestamp)>,
     /// What was said on the bottom line, the latest last: it stands there for a moment only.
     pub notices: VecDeque<(Timestamp, String)>,
+    /// How many of them there were.
+    pub said: usize,
     /// How often each hint was used.
     pub used: BTreeMap<String, u32>,
     pub quit: bool,
@@ -333,6 +335,7 @@ impl Model {
             leaving: false,
             answered: None,
             notices: VecDeque::new(),
+            said: 0,
             used: BTreeMap::new(),
             quit: false,
             wanted: None,
@@ -417,6 +420,7 @@ impl Model {
             self.notices.pop_front();
         }
         self.notices.push_back((self.now, text.clone()));
+        self.said += 1;
         self.notice = Some(BottomLine { text, until: Timestamp(self.now.0 + NOTICE_MS) });
     }
 

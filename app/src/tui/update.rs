@@ -96,6 +96,10 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             effects.extend(act::come_back(model));
             effects
         }
+        Msg::Unreached(why) => {
+            model.say(format!("The daemon cannot be reached: {}", why.message));
+            Vec::new()
+        }
         Msg::Trouble(trouble) => {
             model.roster.trouble = trouble;
             Vec::new()

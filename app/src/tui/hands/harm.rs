@@ -254,7 +254,10 @@ fn an_open_list_is_read_again_when_something_concerns_it() {
     press(&mut model, KeyCode::Char('l'));
     let fill = |model: &mut Model, upto: u64| {
         let events: Vec<_> = (1..=upto).map(|it| json!({ "id": it, "ts": NOW.0, "type": "message_added" })).collect();
-        update(model, Msg::Answer { tag: Tag::Sheet, result: Ok(json!({ "events": events })) });
+        update(
+            model,
+            Msg::Answer { tag: Tag::Sheet(SheetKind::Log, Some(id("aaaa"))), result: Ok(json!({ "events": events })) },
+        );
     };
     let later = |model: &mut Model, ms: i64| {
         let at = hatchery_core::Timestamp(model.now.0 + ms);
@@ -267,7 +270,7 @@ fn an_open_list_is_read_again_when_something_concerns_it() {
     update(&mut model, Msg::Events(vec![said(102, "aaaa", MessageKind::Assistant, "news")]));
     let effects = later(&mut model, 10);
     assert!(
-        matches!(effects.as_slice(), [Effect::Get { tag: Tag::Sheet, path }] if path.contains("before=103")),
+        matches!(effects.as_slice(), [Effect::Get { tag: Tag::Sheet(..), path }] if path.contains("before=103")),
         "{effects:?}"
     );
     fill(&mut model, 102);
@@ -282,5 +285,7 @@ fn an_open_list_is_read_again_when_something_concerns_it() {
     press(&mut model, KeyCode::Char('m'));
     let mail = json!({ "from": "human", "body": "x" });
     let effects = update(&mut model, Msg::Answer { tag: Tag::Mail, result: Ok(mail) });
-    assert!(effects.iter().any(|it| matches!(it, Effect::Get { tag: Tag::Sheet, path } if path.contains("threads"))));
+    assert!(
+        effects.iter().any(|it| matches!(it, Effect::Get { tag: Tag::Sheet(..), path } if path.contains("threads")))
+    );
 }

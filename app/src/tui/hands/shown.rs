@@ -3,6 +3,7 @@
 use super::{NOW, at_ann, control, id, press, seen, usage, write};
 use crate::tui::conversation::BlockKind;
 use crate::tui::model::Model;
+use crate::tui::panel::SheetKind;
 use crate::tui::update::{Effect, Msg, update};
 use crossterm::event::KeyCode;
 use serde_json::{Value, json};
@@ -89,7 +90,7 @@ fn changes_in_a_shared_folder_are_not_said_to_be_the_agents() {
     press(&mut model, KeyCode::Char('z'));
     answered(&mut model, "/diff", changes(true));
     let shown = screen(&model);
-    assert!(shown.contains("Not committed in its folder: 1 file, +3 −1"), "{shown}");
+    assert!(shown.contains("Not committed in the shared folder: 1 file, +3 −1"), "{shown}");
     assert!(shown.contains("ann has no folder of its own."), "{shown}");
     assert!(shown.contains("Others and you change the same files."), "{shown}");
     assert!(!shown.contains("ann: 1 file"), "{shown}");
@@ -188,7 +189,7 @@ fn the_seats_offer_the_button_that_there_is() {
     assert!(shown.contains("4  lead                  not started"), "{shown}");
     assert_eq!(proposed(&mut model).as_deref(), Some("/summon"));
     let sleepers = vec![seat(0, Some("Cael"), "sleeping"), seat(3, Some("Lyra"), "alive"), seat(7, None, "sleeping")];
-    let tag = || crate::tui::update::Tag::Sheet;
+    let tag = || crate::tui::update::Tag::Sheet(SheetKind::Seats, Some(id("aaaa")));
     update(&mut model, Msg::Answer { tag: tag(), result: Ok(list("wake", sleepers)) });
     let shown = screen(&model);
     assert_eq!((shown.matches("SUMMON").count(), shown.matches("WAKE").count()), (0, 1), "{shown}");
