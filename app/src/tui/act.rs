@@ -12,7 +12,7 @@ mod switch;
 pub use agents::{arrive, ask_kill, fork, forked, interrupt, kill, post_about};
 pub use answers::{
     SENDING, answer_chosen, answer_effect, answer_oldest, choose, chosen_in_home, chosen_need, keep_own_words,
-    number_on_question, open_step, quest_command,
+    number_on_question, open_step, quest_command, set_own_words_aside,
 };
 pub use panels::{
     follow_sheet, open_quest, open_sheet, read_sheet, settle_step, sheet_due, toggle, toggle_tree, touch_sheet,

@@ -16,7 +16,7 @@ use quest::quest;
 use serde_json::json;
 
 pub use arguments::{agent, reference};
-pub use names::{NAMES, nearest, unknown, warning};
+pub use names::{NAMES, is_name, nearest, unknown, warning};
 
 /// Carries out a command that was typed as your text. On a mistake the text stays.
 pub fn run(model: &mut Model, text: &str) -> Vec<Effect> {

@@ -273,6 +273,8 @@ pub enum Focus {
 pub struct BottomLine {
     pub text: String,
     pub until: Timestamp,
+    /// A key has said it at once: the next key is about something else.
+    pub of_key: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -421,7 +423,7 @@ impl Model {
         }
         self.notices.push_back((self.now, text.clone()));
         self.said += 1;
-        self.notice = Some(BottomLine { text, until: Timestamp(self.now.0 + NOTICE_MS) });
+        self.notice = Some(BottomLine { text, until: Timestamp(self.now.0 + NOTICE_MS), of_key: false });
     }
 
     /// Whether something happens for the first time in this project. It is explained once.

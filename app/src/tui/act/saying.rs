@@ -202,7 +202,7 @@ pub fn give_back_to(model: &mut Model, agent: Option<AgentId>, field: &Field) ->
     let desk = model.desk_of_mut(agent);
     if !desk.field.is_empty() || is_out_of_sight {
         model.recall.set_aside(agent, &field.whole());
-        return format!(" Your words are in {}.", place_of_texts(model, agent));
+        return brings_back(model, agent);
     }
     desk.field.set(field);
     desk.purpose = Some(if field.raw().starts_with('/') { Purpose::Command } else { Purpose::Message });
@@ -212,8 +212,8 @@ pub fn give_back_to(model: &mut Model, agent: Option<AgentId>, field: &Field) ->
     }
 }
 
-/// Where texts are that were set aside.
-pub(super) fn place_of_texts(model: &Model, agent: Option<AgentId>) -> String {
+/// How words come back that were set aside.
+pub(super) fn brings_back(model: &Model, agent: Option<AgentId>) -> String {
     match agent.filter(|_| agent != model.current) {
         Some(agent) => format!(" ↑ in {} brings your words back.", model.name(agent)),
         None => " ↑ brings your words back.".to_owned(),

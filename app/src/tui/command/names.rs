@@ -48,6 +48,10 @@ pub const NAMES: [(&str, &str, &str); 41] = [
     ("exit", "", "leave; agents go on"),
 ];
 
+pub fn is_name(word: &str) -> bool {
+    NAMES.iter().any(|(name, ..)| *name == word)
+}
+
 /// `There is no /frok. /fork? Tab takes it.`
 pub fn unknown(name: &str) -> String {
     match nearest(name, NAMES.iter().map(|(name, ..)| *name)) {

@@ -48,6 +48,50 @@ fn no_single_key_does_harm() {
     }
 }
 
+/// Where letters are keys, a letter with Ctrl is not the letter: it leaves or goes back as in your text. A letter that is no key there says so.
+#[test]
+fn held_letters_are_no_letters() {
+    for (focus, side) in [(Focus::Browse, None), (Focus::Tree, None), (Focus::Side, Some(Side::Home(Home::default())))]
+    {
+        for letter in ('a'..='z').filter(|letter| !"cdglxz".contains(*letter)) {
+            let mut model = at_ann();
+            (model.focus, model.side) = (focus, side.clone());
+            let before = (model.current, model.side.clone(), model.focus);
+            assert!(posted(&control(&mut model, letter)).is_empty(), "^{letter} in {focus:?}");
+            assert_eq!((model.current, model.side.clone(), model.focus), before, "^{letter}");
+            assert!(model.overlay.is_none() && !model.quit, "^{letter} in {focus:?}");
+        }
+        let mut model = at_ann();
+        write(&mut model, "half a thought");
+        (model.focus, model.side) = (focus, side.clone());
+        control(&mut model, 'd');
+        assert!(!model.quit && model.notice().is_some(), "{focus:?}");
+        let kept = model.desk_mut().take_text();
+        control(&mut model, 'd');
+        assert!(model.quit && model.side == side && kept.field.whole() == "half a thought", "{focus:?}");
+        press(&mut model, KeyCode::Char('u'));
+        let said = "u does nothing here: letters are keys. Esc goes back to your text.";
+        assert_eq!(model.notice(), Some(said), "{focus:?}");
+    }
+}
+
+/// Esc and then a command: a slash searches there, so the command is proposed where the search finds nothing.
+#[test]
+fn a_command_that_was_typed_as_a_search_is_proposed() {
+    let mut model = at_ann();
+    press(&mut model, KeyCode::Esc);
+    write(&mut model, "/go bob");
+    press(&mut model, KeyCode::Enter);
+    assert!(model.search.is_none());
+    assert!(
+        matches!(&model.overlay, Some(Overlay::Propose(field)) if field.whole() == "/go bob"),
+        "{:?}",
+        model.overlay
+    );
+    press(&mut model, KeyCode::Enter);
+    assert_eq!(model.current, Some(id("bbbb")));
+}
+
 /// The letters that change something put a command on the bottom line, and Enter carries it out.
 #[test]
 fn letters_in_panels_propose_commands() {

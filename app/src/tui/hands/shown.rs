@@ -202,6 +202,96 @@ fn the_seats_offer_the_button_that_there_is() {
     }
 }
 
+/// What a key has said is over with the next key, and what an agent has said with another panel.
+#[test]
+fn what_was_said_does_not_outlive_its_place() {
+    let mut model = at_ann();
+    write(&mut model, "half a thought");
+    control(&mut model, 'c');
+    assert_eq!(model.notice(), Some("Set aside. ↑ brings it back."));
+    press(&mut model, KeyCode::Char('x'));
+    assert_eq!(model.notice(), None);
+    model.say("bob asks you · ^X e");
+    press(&mut model, KeyCode::Char('y'));
+    assert_eq!(model.notice(), Some("bob asks you · ^X e"), "it came by itself, and nobody has read it yet");
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('w'));
+    assert_eq!(model.notice(), None);
+    // There is no quest: no other panel stands there in its place.
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('q'));
+    assert!(model.side.is_none() && model.notice().is_some_and(|notice| notice.starts_with("There is no quest")));
+    assert_eq!(model.desk().field.whole(), "xy");
+}
+
+/// What has no room on the bottom line stands above the separator, whole.
+#[test]
+fn a_long_notice_is_shown_whole() {
+    let mut model = at_ann();
+    let long = "The quest is paused: its ward is broken, so no step could be complete (sh: 1: cargo: not found). /quest ward COMMAND changes it.";
+    model.say(long);
+    let shown = screen(&model);
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&shown).contains(long), "{shown}");
+    assert!(shown.lines().last().unwrap().contains("It hears this when its turn ends."), "{shown}");
+}
+
+/// Two lists are asked for, one after the other: each answer is shown in its own list only.
+#[test]
+fn an_answer_fills_only_the_list_that_asked_for_it() {
+    let mut model = at_ann();
+    let mut asked = |letter| {
+        control(&mut model, 'x');
+        match press(&mut model, KeyCode::Char(letter)).into_iter().next() {
+            Some(Effect::Get { tag, .. }) => tag,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (why, changes) = (asked('w'), asked('d'));
+    let of_why =
+        json!({ "head": 1, "agent": id("aaaa"), "name": "ann", "state": "working", "evidence": [], "now": NOW.0 });
+    update(&mut model, Msg::Answer { tag: why, result: Ok(of_why) });
+    assert!(screen(&model).contains("Reading …"), "{}", screen(&model));
+    let of_changes = json!({ "base": "x", "files": [], "truncated": false, "added": 0, "removed": 0, "shared": false });
+    update(&mut model, Msg::Answer { tag: changes, result: Ok(of_changes) });
+    assert!(screen(&model).contains("ann has changed nothing"), "{}", screen(&model));
+}
+
+/// The text of a command that leads to another agent does not stay behind, and a mistake stays to be corrected.
+#[test]
+fn a_command_leaves_nothing_behind() {
+    let mut model = at_ann();
+    update(&mut model, super::overview(101, vec![super::question(101, "bbbb")]));
+    write(&mut model, "/next");
+    press(&mut model, KeyCode::Enter);
+    assert_eq!((model.current, model.notice()), (Some(id("bbbb")), None));
+    assert!(model.desks[&id("aaaa")].field.is_empty());
+    write(&mut model, "/attach c.txt");
+    press(&mut model, KeyCode::Enter);
+    assert!(model.desk().field.is_empty());
+    let why = "There is no file c.txt in the project.".to_owned();
+    let attached = crate::tui::update::Attached::Failed { why, command: "/attach c.txt".to_owned() };
+    update(&mut model, Msg::Attached(attached));
+    assert_eq!(model.desk().field.whole(), "/attach c.txt");
+    assert_eq!(model.notice(), Some("There is no file c.txt in the project."));
+    control(&mut model, 'c');
+    write(&mut model, "/budget");
+    press(&mut model, KeyCode::Enter);
+    assert_eq!(model.notice(), Some("/budget needs an amount in dollars, or none: /budget 5"));
+    assert_eq!(model.desk().field.whole(), "/budget");
+}
+
+#[test]
+fn a_run_takes_the_flags_of_the_command_line() {
+    let mut model = at_ann();
+    write(&mut model, "/run --stay --worktree --budget 5 --name kid try it");
+    let effects = press(&mut model, KeyCode::Enter);
+    let Some(Effect::Post { body, .. }) = effects.first() else { panic!("{effects:?}") };
+    assert_eq!((&body["prompt"], &body["name"]), (&json!("try it"), &json!("kid")));
+    let flags = [&body["with"]["stays"], &body["worktree"], &body["budget"]];
+    assert_eq!(flags, [&json!(true), &json!(true), &json!("5")]);
+}
+
 /// What was said about one agent does not stand below another one.
 #[test]
 fn what_was_said_goes_with_the_agent() {

@@ -46,12 +46,18 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
         }
         (Tag::Answer { need, agent, words: said }, result) => {
             let is_from_home = matches!(&model.side, Some(Side::Home(home)) if home.outcomes.get(&need).is_some_and(|it| it == act::SENDING));
+            let here = || " Your words are still here.".to_owned();
             let kept = match &result {
+                Ok(_) => String::new(),
                 Err(_) if !is_from_home => match act::give_back_to(model, agent.or(model.current), &Field::of(&said)) {
-                    place if place.is_empty() => " Your words are still here.".to_owned(),
+                    place if place.is_empty() => here(),
                     place => place,
                 },
-                _ => " Your words are still here.".to_owned(),
+                Err(Failed::Refused { code, .. }) if code == "no_question" => {
+                    act::set_own_words_aside(model, &need).unwrap_or_default()
+                }
+                Err(_) if model.own.contains_key(&need) => here(),
+                Err(_) => String::new(),
             };
             let outcome = match &result {
                 Ok(value) => {
