@@ -121,10 +121,10 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
             () = sleep_until(waits_since.map(|since| since + ANSWERED_WITHIN)) => return Err(unanswered(model)),
             line = lines.next_line(), if is_next => {
                 model.now = clock::now();
-                // The terminal has begun a new row with Enter.
-                prompt.shown = false;
                 let effects = match line.context("standard input cannot be read")? {
                     Some(line) => {
+                        // The terminal has begun a new row with Enter.
+                        prompt.shown = false;
                         if is_typed {
                             spoken.was_typed(&line);
                         }
@@ -145,6 +145,7 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
         }
         prompt.tell(&spoken.tell(model))?;
     }
+    prompt.hide()?;
     Ok(if has_failed && !is_typed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -170,7 +171,7 @@ fn unanswered(model: &Model) -> Report {
     let silent = format!("the daemon has not answered for {} s", ANSWERED_WITHIN.as_secs());
     let report = Report::new(Code::Unreachable, silent);
     match model.outbox.len() {
-        0 => report.hint("`hatchery status` shows whether it runs"),
+        0 => report.hint("`hatchery status` shows whether it runs; the rest of the input was not read"),
         waiting => report.hint(format_args!(
             "{} kept, and said when `hatchery tui` is started again",
             if waiting == 1 { "1 message is".to_owned() } else { format!("{waiting} messages are") }
@@ -290,9 +291,7 @@ impl PlainPrompt {
         if lines.is_empty() {
             return Ok(());
         }
-        if std::mem::take(&mut self.shown) {
-            say(&mut out, "")?;
-        }
+        self.hide()?;
         // A terminal would break a long line within a word. A pipe gets lines as they are.
         let width =
             out.is_terminal().then(crossterm::terminal::size).and_then(Result::ok).map(|(width, _)| usize::from(width));
@@ -307,6 +306,11 @@ impl PlainPrompt {
             }
         }
         Ok(())
+    }
+
+    /// What comes next begins a row of its own.
+    fn hide(&mut self) -> Result<(), Report> {
+        if std::mem::take(&mut self.shown) { say(&mut std::io::stdout(), "") } else { Ok(()) }
     }
 
     /// Shows that a line is expected.
