@@ -124,6 +124,7 @@ fn log(model: &Model, sheet: &Sheet, value: &Value) -> (String, Vec<SheetRow>) {
         sheet.agent.map(|agent| format!(" of {}", model.name(agent))).unwrap_or_else(|| " of all agents".to_owned());
     let title = match rows.is_empty() {
         true => format!("No match. {} events are there.", text::thousands(model.upto.0)),
+        false if events.len() == 1 => format!("The last event{of}"),
         false => format!("The last {}{of}", counted(events.len(), "event")),
     };
     (title, rows)

@@ -35,7 +35,14 @@ pub fn send(model: &mut Model) -> Vec<Effect> {
             // A permission is answered by choosing, and only when it could be read.
             let shown_ms = model.now.0 - asked.asked.max(model.in_front_since).0;
             if is_answered_by_words(asked) && shown_ms < READABLE_MS {
-                model.say(TOO_QUICK);
+                let number = whole.trim();
+                model.say(match model.from_end {
+                    // A line does not stay where a second Enter could send it.
+                    true => {
+                        format!("That was too quick to have been read. /answer {number} answers question {question}.")
+                    }
+                    false => TOO_QUICK.to_owned(),
+                });
                 return Vec::new();
             }
             let is_amount = asked.takes.amount;

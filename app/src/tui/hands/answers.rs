@@ -133,6 +133,10 @@ fn a_request_that_has_just_come_is_not_answered() {
     assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
     assert_eq!(model.notice(), Some("That was too quick to have been read. Enter again sends it."));
     assert_eq!(model.desk().field.whole(), "3");
+    // A line of the plain mode is gone then, and is told what does it.
+    model.from_end = true;
+    assert_eq!(crate::tui::plain::typed(&mut model, "3", Some(EventId(101))), None);
+    assert_eq!(model.notice(), Some("That was too quick to have been read. /answer 3 answers question 101."));
 }
 
 /// Words of one's own belong to their question, and not to the panel.
