@@ -255,7 +255,7 @@ fn home_lines(model: &Model, lines: &mut Vec<String>) {
     }
     lines.extend(needs.into_iter().map(|need| need_line(model, need)));
     for agent in model.roster.workers(model.now) {
-        lines.push(format!("{}: {}.", model.name(agent.view.id), words::state_of(model, agent, true).state));
+        lines.push(format!("{}: {}", model.name(agent.view.id), does(model, agent)));
     }
 }
 
@@ -345,12 +345,17 @@ fn agents(model: &Model, lines: &mut Vec<String>) {
     for agent in living(model).take(MAX_LISTED) {
         let needs = matches!(model.roster.state(agent), State::Asks | State::Silent | State::BudgetUsed);
         let needs = if needs { " It needs you." } else { "" };
-        let said = words::state_of(model, agent, true);
-        lines.push(format!("{}: {}.{needs}", model.name(agent.view.id), said.state));
+        lines.push(format!("{}: {}{needs}", model.name(agent.view.id), does(model, agent)));
     }
     if count > MAX_LISTED {
         lines.push(format!("{} more.", counted(count - MAX_LISTED, "agent")));
     }
+}
+
+/// Its state as a sentence. What it asks for is a question already.
+fn does(model: &Model, agent: &RosterAgent) -> String {
+    let state = words::state_of(model, agent, true).state;
+    if state.ends_with('?') { state } else { format!("{state}.") }
 }
 
 /// The living in the order of the tree. The root does nothing by itself.

@@ -81,8 +81,11 @@ fn what_a_command_shows_is_told() {
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();
+    session.model.roster.questions.push(super::wants_psql());
     session.types("/agents");
-    assert!(session.out.iter().any(|line| line == "slow-tests: silent for 13 min. It needs you."), "{:?}", session.out);
+    for told in ["slow-tests: silent for 13 min. It needs you.", "weaver-table: asks you: run psql? It needs you."] {
+        assert!(session.out.iter().any(|line| line == told), "{told}: {:?}", session.out);
+    }
     let effects = session.types("/check-mail");
     let Some(Effect::Get { tag, .. }) = effects.into_iter().next() else { panic!("the mail is not asked for") };
     update(&mut session.model, Msg::Answer { tag, result: Ok(json!({ "mail": [], "before": null, "head": 1 })) });
