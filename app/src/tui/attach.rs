@@ -20,13 +20,18 @@ pub struct Attachments {
 
 impl Attachments {
     pub fn take(&self, what: Attach) -> Attached {
-        let failed = |path: &str, error: &std::io::Error| Attached::Failed {
-            why: format!("/attach: {path} cannot be read: {error}. Your text is as it was."),
-        };
         match what {
-            Attach::File(path) => self.file(&path).unwrap_or_else(|error| failed(&path, &error)),
+            Attach::File(path) => self.file(&path).unwrap_or_else(|error| Attached::Failed {
+                why: match error.kind() {
+                    std::io::ErrorKind::NotFound => format!("There is no file {path} in the project."),
+                    std::io::ErrorKind::PermissionDenied => format!("You may not read {path}."),
+                    _ => format!("{path} cannot be read: {error}."),
+                },
+                command: format!("/attach {path}"),
+            }),
             Attach::Paste(text) => self.paste(&text).unwrap_or_else(|error| Attached::Failed {
-                why: format!("/attach: the paste cannot be kept in {}: {error}", self.folder.display()),
+                why: format!("The paste cannot be kept in {}: {error}.", self.folder.display()),
+                command: "/attach".to_owned(),
             }),
         }
     }
@@ -75,8 +80,9 @@ mod tests {
         let take = |path: &str| attachments.take(Attach::File(path.into()));
         assert_eq!(take("a.txt"), Attached::Text { path: "a.txt".into(), text: "one\ntwo".into() });
         assert!(matches!(take("b.bin"), Attached::Path { bytes: 2, .. }));
-        assert!(matches!(take("c.txt"), Attached::Failed { why } if why.contains("c.txt cannot be read")));
-        assert!(matches!(take("."), Attached::Failed { why } if why.contains("no file")));
+        let failed = |path: &str, why: &str| Attached::Failed { why: why.into(), command: format!("/attach {path}") };
+        assert_eq!(take("c.txt"), failed("c.txt", "There is no file c.txt in the project."));
+        assert_eq!(take("."), failed(".", ". cannot be read: it is no file."));
         let Attached::Path { path, .. } = attachments.take(Attach::Paste("long".into())) else { panic!() };
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "long");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -16,25 +16,27 @@ use quest::quest;
 use serde_json::json;
 
 pub use arguments::{agent, reference};
-pub use names::{NAMES, nearest, unknown, warning};
+pub use names::{NAMES, is_name, nearest, unknown, warning};
 
 /// Carries out a command that was typed as your text. On a mistake the text stays.
 pub fn run(model: &mut Model, text: &str) -> Vec<Effect> {
-    match carry_out(model, text) {
-        Ok(effects) => {
-            // A kill asks first: its words stay until it is decided.
-            if !matches!(model.overlay, Some(Overlay::Kill(_))) && model.desk().field.whole() == text {
-                let kept = model.overlay.take();
-                act::take_text(model);
-                model.overlay = kept;
-            }
-            effects
-        }
-        Err(mistake) => {
-            model.say(mistake);
-            Vec::new()
-        }
+    let (agent, before) = (model.current, model.desk().clone());
+    // Taken first: a command that goes to another agent leaves nothing behind.
+    let typed = model.desk_mut().take_text();
+    let effects = run_line(model, text);
+    // A kill asks first: its words stay until it is decided.
+    if effects.is_some() && !matches!(model.overlay, Some(Overlay::Kill(_))) {
+        act::remember(model, agent, &typed.field);
+    } else {
+        let desk = model.desk_of_mut(agent);
+        (desk.field, desk.purpose, desk.begun_on) = (before.field, before.purpose, before.begun_on);
     }
+    effects.unwrap_or_default()
+}
+
+/// The same for a line that is not in your text. None on a mistake, which is told.
+pub fn run_line(model: &mut Model, text: &str) -> Option<Vec<Effect>> {
+    carry_out(model, text).map_err(|mistake| model.say(mistake)).ok()
 }
 
 /// The same for a command on the bottom line: on a mistake it stays there.
@@ -97,12 +99,24 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
             act::post_about(model, who, "/stop", json!({}), "{} is stopped. It stays, and can be started again.", text)
         }
         "run" => {
-            let arguments = Arguments::read(rest, &["--name", "--harness", "--model", "--script"], &[])?;
+            // Nothing here waits for its end, so `--detach` says what happens anyway.
+            let arguments = Arguments::read(
+                rest,
+                &["--name", "--harness", "--model", "--script", "--permissions", "--folder", "--budget"],
+                &["--stay", "--detach", "--worktree", "--no-worktree"],
+            )?;
             if arguments.rest.is_empty() {
                 return Err("/run needs what the agent should do.".to_owned());
             }
-            let with = json!({ "harness": arguments.flag("--harness"), "model": arguments.flag("--model"), "script": arguments.flag("--script") });
-            let body = json!({ "prompt": arguments.rest, "name": arguments.flag("--name"), "with": with });
+            let flag = |name: &str| arguments.flag(name);
+            let with = json!({
+                "harness": flag("--harness"), "model": flag("--model"), "script": flag("--script"),
+                "permissions": flag("--permissions"), "folder": flag("--folder"), "stays": flag("--stay").map(|_| true),
+            });
+            let worktree = flag("--worktree").map(|_| true).or(flag("--no-worktree").map(|_| false));
+            let body = json!({
+                "prompt": arguments.rest, "name": flag("--name"), "worktree": worktree, "budget": flag("--budget"), "with": with,
+            });
             vec![Effect::Post { tag: Tag::Run(text.to_owned()), path: "/api/runs".into(), body }]
         }
         "fork" => {
@@ -230,7 +244,6 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
         "next" => act::next_need(model),
         "go" => {
             let who = agent(model, rest)?;
-            act::take_text(model);
             act::go(model, who)
         }
         "pin" => {
@@ -256,9 +269,13 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
             None => act::open_sheet(model, super::panel::SheetKind::Log),
         },
         "budget" => {
-            let limit = (!rest.is_empty() && rest != "none").then(|| rest.trim_start_matches('$').to_owned());
             let agent = current?;
-            let tag = done(&format!("The budget of {} is set.", model.name(agent)));
+            let name = model.name(agent);
+            let limit = amount("/budget", rest)?;
+            let tag = done(&match &limit {
+                Some(limit) => format!("{name} may spend ${limit} in all."),
+                None => format!("{name} has no budget of its own any more."),
+            });
             vec![Effect::Post {
                 tag,
                 path: "/api/budgets".into(),
@@ -286,6 +303,15 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
         }
         other => return Err(unknown(other)),
     })
+}
+
+/// An amount in dollars, or `none`.
+fn amount(command: &str, words: &str) -> Result<Option<String>, String> {
+    match words.trim_start_matches('$') {
+        "" => Err(format!("{command} needs an amount in dollars, or none: {command} 5")),
+        "none" => Ok(None),
+        amount => Ok(Some(amount.to_owned())),
+    }
 }
 
 /// The numbers of seats.

@@ -84,11 +84,15 @@ impl Feed {
         let mut pause = FIRST_PAUSE;
         let mut asked = true;
         loop {
-            if let Ok((client, stream)) = self.opened(asked, &mut cursor, lost).await {
-                pause = FIRST_PAUSE;
-                let end = self.pass_on(&client, stream, &mut cursor).await;
-                self.set_client(None);
-                lost = Some(Lost::by(end));
+            match self.opened(asked, &mut cursor, lost).await {
+                Ok((client, stream)) => {
+                    pause = FIRST_PAUSE;
+                    let end = self.pass_on(&client, stream, &mut cursor).await;
+                    self.set_client(None);
+                    lost = Some(Lost::by(end));
+                }
+                Err(why) if lost.is_none() => self.tell(Msg::Unreached(why)).await,
+                Err(_) => {}
             }
             asked = false;
             if self.out.is_closed() {
@@ -255,7 +259,7 @@ impl Feed {
         let client = self.client().ok_or(Failed::Away { sent: false })?;
         client.get(path).await.map_err(|report| match report.code {
             Code::Unreachable => Failed::Away { sent: false },
-            _ => Failed::Refused { code: String::new(), words: in_one_line(&report.to_string()) },
+            _ => Failed::Refused { code: String::new(), words: words_of(&report.message, report.hint.as_deref()) },
         })
     }
 
@@ -263,12 +267,13 @@ impl Feed {
         let client = self.client().ok_or(Failed::Away { sent: false })?;
         client.ask(path, body).await.map_err(|failure| match failure {
             Failure::Refused { detail, .. } => {
-                let hint = if detail.hint.is_empty() { String::new() } else { format!(" ({})", detail.hint) };
-                Failed::Refused { code: detail.code, words: in_one_line(&format!("{}{hint}", detail.message)) }
+                Failed::Refused { code: detail.code, words: words_of(&detail.message, Some(&detail.hint)) }
             }
             Failure::Away(_) => Failed::Away { sent: true },
             Failure::Unasked(_) => Failed::Away { sent: false },
-            Failure::Broken(report) => Failed::Refused { code: String::new(), words: in_one_line(&report.to_string()) },
+            Failure::Broken(report) => {
+                Failed::Refused { code: String::new(), words: words_of(&report.message, report.hint.as_deref()) }
+            }
         })
     }
 
@@ -471,9 +476,10 @@ fn is_repeatable(path: &str) -> bool {
     of_seats || path == "/api/mail" || (path.starts_with("/api/questions/") && path.ends_with("/answer"))
 }
 
-/// Errors stand on the bottom line.
-fn in_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// An error in one line, with what to do next.
+fn words_of(message: &str, hint: Option<&str>) -> String {
+    let hint = hint.filter(|hint| !hint.is_empty()).map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("{message}{hint}").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether an effect is a request to the daemon.

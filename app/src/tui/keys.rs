@@ -66,12 +66,48 @@ pub fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     if model.search.as_ref().is_some_and(|search| search.typing) {
         return in_search(model, key);
     }
+    if (control || alt)
+        && !takes_text(model)
+        && let KeyCode::Char(letter) = key.code
+    {
+        return held_letter(model, letter, control);
+    }
     match model.focus {
         Focus::Text => in_text(model, key, leaving),
         Focus::Browse => in_browse(model, key),
         Focus::Tree => in_tree(model, key),
         Focus::Side => in_side(model, key),
     }
+}
+
+/// Whether letters are typed into something.
+fn takes_text(model: &Model) -> bool {
+    match (model.focus, &model.side) {
+        (Focus::Text, _) => true,
+        (Focus::Side, Some(Side::Home(home))) => home.typing,
+        (Focus::Side, Some(Side::Sheet(sheet))) => sheet.filtering,
+        _ => false,
+    }
+}
+
+/// A letter with Ctrl or Alt where letters are keys. It is not the letter alone, and leaves or goes back as in your text.
+fn held_letter(model: &mut Model, letter: char, control: bool) -> Vec<Effect> {
+    match letter {
+        'c' | 'g' if control => model.focus = Focus::Text,
+        'd' if control && model.desk().field.is_empty() => model.quit = true,
+        'd' if control => model.say("Ctrl-D leaves where your text is empty. Esc goes back to your text."),
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// A key that means nothing where one is. Who types a sentence there should see that it goes nowhere.
+fn means_nothing(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
+    if let KeyCode::Char(letter) = key.code {
+        let name = if letter == ' ' { "Space".to_owned() } else { letter.to_string() };
+        model.say(format!("{name} does nothing here: letters are keys. Esc goes back to your text."));
+    }
+    Vec::new()
 }
 
 /// Something else than the second Ctrl-C came: what was said about it is no longer true. Says whether Ctrl-C was pressed before.

@@ -104,6 +104,8 @@ pub struct Model {
     pub answered: Option<(EventId, Timestamp)>,
     /// What was said on the bottom line, the latest last: it stands there for a moment only.
     pub notices: VecDeque<(Timestamp, String)>,
+    /// How many of them there were.
+    pub said: usize,
     /// How often each hint was used.
     pub used: BTreeMap<String, u32>,
     pub quit: bool,
@@ -271,6 +273,8 @@ pub enum Focus {
 pub struct BottomLine {
     pub text: String,
     pub until: Timestamp,
+    /// A key has said it at once: the next key is about something else.
+    pub of_key: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -333,6 +337,7 @@ impl Model {
             leaving: false,
             answered: None,
             notices: VecDeque::new(),
+            said: 0,
             used: BTreeMap::new(),
             quit: false,
             wanted: None,
@@ -372,7 +377,12 @@ impl Model {
     }
 
     pub fn desk_mut(&mut self) -> &mut Desk {
-        match self.current {
+        self.desk_of_mut(self.current)
+    }
+
+    /// The desk of an agent, or the one while there is none.
+    pub fn desk_of_mut(&mut self, agent: Option<AgentId>) -> &mut Desk {
+        match agent {
             Some(agent) => self.desks.entry(agent).or_default(),
             None => &mut self.front,
         }
@@ -412,7 +422,8 @@ impl Model {
             self.notices.pop_front();
         }
         self.notices.push_back((self.now, text.clone()));
-        self.notice = Some(BottomLine { text, until: Timestamp(self.now.0 + NOTICE_MS) });
+        self.said += 1;
+        self.notice = Some(BottomLine { text, until: Timestamp(self.now.0 + NOTICE_MS), of_key: false });
     }
 
     /// Whether something happens for the first time in this project. It is explained once.

@@ -124,6 +124,16 @@ impl ChosenAnswer {
     }
 }
 
+impl Side {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Home(_) => "Home",
+            Self::Quest(_) => "Quest",
+            Self::Sheet(sheet) => sheet.kind.title(),
+        }
+    }
+}
+
 impl SheetKind {
     /// What the list is called until it is read.
     pub fn title(self) -> &'static str {

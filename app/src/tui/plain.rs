@@ -14,15 +14,15 @@ use super::feed::{self, Feed, QUEUE};
 use super::field::Field;
 use super::keys;
 use super::look::Look;
-use super::model::{Model, Purpose};
+use super::model::{Connection, Model, Purpose};
 use super::overlay::Overlay;
 use super::panel::chosen_by_number;
 use super::run::TuiOptions;
 use super::text;
-use super::update::{Effect, Msg, update};
+use super::update::{Effect, Msg, Tag, update};
 use crate::clock;
 use crate::project::Project;
-use crate::report::{Context as _, Report};
+use crate::report::{Code, Context as _, Report};
 use hatchery_core::EventId;
 use std::io::{IsTerminal as _, Write};
 use std::process::ExitCode;
@@ -33,6 +33,12 @@ use tokio::time::{Duration, Instant};
 
 /// The overview is asked for again at most this often.
 const REFRESH: Duration = Duration::from_millis(500);
+
+/// So long the end of a pipe waits for a daemon that is away. It is longer than a client waits for the answer to a request.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
+
+/// The one task that is no request follows the log.
+const FOLLOWING: usize = 1;
 
 /// In fewer columns there is no room for whole words.
 const MIN_WIDTH: usize = 20;
@@ -50,12 +56,14 @@ pub fn run(project: &Project, options: &TuiOptions) -> Result<ExitCode, Report> 
     let outcome = runtime.block_on(serve(project, &mut model, &mut drafts));
     let saved = drafts.save(&mut model);
     runtime.shutdown_background();
-    outcome?;
+    let code = outcome?;
     saved.context("your text could not be kept")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
-async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Result<(), Report> {
+/// Lines are carried out one after the other: the next one is read when the one before it is answered, and the first one when it is known
+/// which agents there are. The end of a pipe waits in the same way.
+async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Result<ExitCode, Report> {
     let (out, mut news) = mpsc::channel(QUEUE);
     let feed = Feed::new(project, out);
     let mut tasks: JoinSet<()> = JoinSet::new();
@@ -64,62 +72,128 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
     let mut spoken = Spoken::default();
     // The question that the line that is being typed can answer.
     let mut asked: Option<Option<EventId>> = None;
-    let mut prompt = PlainPrompt { wanted: std::io::stdin().is_terminal(), shown: false };
+    let is_typed = std::io::stdin().is_terminal();
+    let mut prompt = PlainPrompt { wanted: is_typed, shown: false };
     let mut refresh_at: Option<Instant> = None;
-    loop {
-        if model.quit {
-            return Ok(());
+    let (mut is_over, mut has_failed) = (false, false);
+    let mut waits_since: Option<Instant> = None;
+    while !model.quit {
+        let asks = tasks.len() > FOLLOWING;
+        let is_answered = knows_all(model) && !asks && news.is_empty();
+        // A request that the daemon does not answer is given up by its client.
+        waits_since = match is_answered || is_typed || (asks && model.link == Connection::Up) {
+            true => None,
+            false => waits_since.or_else(|| Some(Instant::now())),
+        };
+        // Who types is told that the daemon is away. What is said then is kept.
+        let is_kept = is_typed && !model.project.is_empty() && matches!(model.link, Connection::Away { .. });
+        let is_next = is_answered || is_kept;
+        if is_next && is_over {
+            break;
+        }
+        if is_next {
+            // The first line is begun at the first prompt.
+            asked.get_or_insert(asked_in_front(model));
+            prompt.show(model)?;
         }
         tokio::select! {
-            line = lines.next_line() => {
-                let Some(line) = line.context("standard input cannot be read")? else { return Ok(()) };
+            // What is known is told before the next line is read.
+            biased;
+            msg = news.recv() => {
+                let Some(msg) = msg else { break };
                 model.now = clock::now();
-                // The terminal has begun a new row with Enter.
-                prompt.shown = false;
-                if prompt.wanted {
-                    spoken.was_typed(&line);
+                let msg = match msg {
+                    Msg::Unreached(why) if !is_typed => return Err(why),
+                    msg => msg,
+                };
+                if matches!(msg, Msg::Events(_)) {
+                    refresh_at.get_or_insert(Instant::now() + REFRESH);
                 }
-                let effects = typed(model, &line, asked.flatten());
+                has_failed |= is_failure(&msg);
+                let effects = update(model, msg);
+                start(model, &feed, &mut tasks, effects);
+            }
+            Some(_) = tasks.join_next() => {}
+            () = sleep_until(refresh_at) => {
+                refresh_at = None;
+                feed.start(Effect::Refresh, &mut tasks);
+            }
+            () = sleep_until(waits_since.map(|since| since + ANSWERED_WITHIN)) => return Err(unanswered(model)),
+            line = lines.next_line(), if is_next => {
+                model.now = clock::now();
+                let effects = match line.context("standard input cannot be read")? {
+                    Some(line) => {
+                        // The terminal has begun a new row with Enter.
+                        prompt.shown = false;
+                        if is_typed {
+                            spoken.was_typed(&line);
+                        }
+                        typed(model, &line, asked.flatten())
+                    }
+                    None => {
+                        is_over = true;
+                        keep_from_kill(model)
+                    }
+                };
                 // The next line is begun from here on.
                 asked = Some(asked_in_front(model));
-                start(model, &feed, &mut tasks, effects);
+                has_failed |= !effects.is_some_and(|effects| start(model, &feed, &mut tasks, effects));
                 if drafts.save(model).is_err() {
                     model.say("Your text cannot be kept on disk.");
                 }
             }
-            msg = news.recv() => {
-                let Some(msg) = msg else { return Ok(()) };
-                model.now = clock::now();
-                if matches!(msg, Msg::Events(_)) {
-                    refresh_at.get_or_insert(Instant::now() + REFRESH);
-                }
-                let effects = update(model, msg);
-                start(model, &feed, &mut tasks, effects);
-            }
-            () = async { match refresh_at { Some(at) => tokio::time::sleep_until(at).await, None => std::future::pending().await } } => {
-                refresh_at = None;
-                feed.start(Effect::Refresh, &mut tasks);
-            }
-            Some(_) = tasks.join_next() => {}
         }
-        let lines = spoken.tell(model);
-        if !model.project.is_empty() {
-            // The first line is begun at the first prompt.
-            asked.get_or_insert(asked_in_front(model));
-        }
-        prompt.told(model, &lines)?;
+        prompt.tell(&spoken.tell(model))?;
+    }
+    prompt.hide()?;
+    Ok(if has_failed && !is_typed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 
-fn start(model: &mut Model, feed: &Feed, tasks: &mut JoinSet<()>, effects: Vec<Effect>) {
+/// Whether it is known which agents there are, and everything that was said is in the log.
+fn knows_all(model: &Model) -> bool {
+    model.link == Connection::Up && !model.project.is_empty() && model.outbox.is_empty()
+}
+
+/// Whether something that was asked for was not carried out. What is only counted or completed was not asked for.
+fn is_failure(msg: &Msg) -> bool {
+    let Msg::Answer { tag, result: Err(_) } = msg else { return false };
+    !matches!(tag, Tag::Changes(_) | Tag::Files(_) | Tag::Count(_))
+}
+
+fn unanswered(model: &Model) -> Report {
+    let silent = format!("the daemon has not answered for {} s", ANSWERED_WITHIN.as_secs());
+    let report = Report::new(Code::Unreachable, silent);
+    match model.outbox.len() {
+        0 => report.hint("`hatchery status` shows whether it runs; the rest of the input was not read"),
+        waiting => report.hint(format_args!(
+            "{} kept, and said when `hatchery tui` is started again",
+            if waiting == 1 { "1 message is".to_owned() } else { format!("{waiting} messages are") }
+        )),
+    }
+}
+
+/// Says whether all of it can be done here.
+fn start(model: &mut Model, feed: &Feed, tasks: &mut JoinSet<()>, effects: Vec<Effect>) -> bool {
+    let mut can_all = true;
     for effect in effects {
         match effect {
             effect if feed::is_request(&effect) => feed.start(effect, tasks),
             Effect::TryAgain => feed.try_again(),
-            Effect::Copy(_) | Effect::Pager(_) | Effect::Editor(_) => model.say("This needs the whole screen."),
+            Effect::Copy(_) | Effect::Pager(_) | Effect::Editor(_) | Effect::Attach(_) => {
+                model.say("This needs the whole screen.");
+                can_all = false;
+            }
             _ => {}
         }
     }
+    can_all
 }
 
 /// The question of the agent in front. A line that begins now can answer it.
@@ -129,22 +203,28 @@ pub(super) fn asked_in_front(model: &Model) -> Option<EventId> {
 
 /// A line: a message to the current agent, a command, or an answer. The terminal delivers only complete lines, so it is not known when the
 /// first letter of a line was typed. A line answers a question only if the question was shown before the previous line ended, because a
-/// later question may have appeared while the user was typing.
-pub(super) fn typed(model: &mut Model, line: &str, asked: Option<EventId>) -> Vec<Effect> {
+/// later question may have appeared while the user was typing. None if the line cannot be carried out; the reason is said.
+pub(super) fn typed(model: &mut Model, line: &str, asked: Option<EventId>) -> Option<Vec<Effect>> {
     if line.trim().is_empty() {
-        return Vec::new();
+        return Some(Vec::new());
     }
-    // A kill that was asked about is decided by its number.
+    // A kill that was asked about is decided by its number. Any other line keeps the agent, and is a line like every other.
     if let Some(Overlay::Kill(ask)) = &mut model.overlay {
-        ask.choice = match line.trim() {
-            "2" => 1,
-            "3" => 2,
-            _ => 0,
+        let below = ask.cascade.as_ref().is_some_and(|preview| preview.killed.len() > 1);
+        let choice = match line.trim() {
+            "1" => Some(0),
+            "2" => Some(1),
+            "3" if below => Some(2),
+            _ => None,
         };
-        return act::kill(model);
+        ask.choice = choice.unwrap_or(0);
+        let effects = act::kill(model);
+        if choice.is_some() {
+            return Some(effects);
+        }
     }
     if line.starts_with('/') && !line.starts_with("//") {
-        return command::run(model, line);
+        return command::run_line(model, line);
     }
     // What was typed on the screen stays the draft of its agent.
     let draft = model.desk_mut().take_text();
@@ -169,13 +249,25 @@ pub(super) fn typed(model: &mut Model, line: &str, asked: Option<EventId>) -> Ve
         None => act::send(model),
     };
     let rest = model.desk_mut().take_text();
-    if !rest.field.is_empty() {
+    let was_sent = rest.field.is_empty();
+    if !was_sent {
         // It could not be sent, and there is no field where it could stay.
         model.recall.set_aside(model.current, &rest.field.whole());
     }
     let desk = model.desk_mut();
     (desk.field, desk.purpose, desk.begun_on) = (draft.field, draft.purpose, draft.begun_on);
-    effects
+    was_sent.then_some(effects)
+}
+
+/// The input has ended. A kill that nobody has decided is not carried out.
+fn keep_from_kill(model: &mut Model) -> Option<Vec<Effect>> {
+    match model.overlay {
+        Some(Overlay::Kill(_)) => {
+            act::kill(model);
+            None
+        }
+        _ => Some(Vec::new()),
+    }
 }
 
 /// Writes lines, each once and whole.
@@ -194,14 +286,12 @@ struct PlainPrompt {
 }
 
 impl PlainPrompt {
-    fn told(&mut self, model: &Model, lines: &[String]) -> Result<(), Report> {
+    fn tell(&mut self, lines: &[String]) -> Result<(), Report> {
         let mut out = std::io::stdout();
-        if lines.is_empty() && self.shown {
+        if lines.is_empty() {
             return Ok(());
         }
-        if std::mem::take(&mut self.shown) {
-            say(&mut out, "")?;
-        }
+        self.hide()?;
         // A terminal would break a long line within a word. A pipe gets lines as they are.
         let width =
             out.is_terminal().then(crossterm::terminal::size).and_then(Result::ok).map(|(width, _)| usize::from(width));
@@ -215,12 +305,21 @@ impl PlainPrompt {
                 None => say(&mut out, line)?,
             }
         }
-        if self.wanted && !model.quit && !model.project.is_empty() {
-            self.shown = true;
-            write!(out, "{}", spoken::prompt(model))
-                .and_then(|()| out.flush())
-                .context("the output cannot be written")?;
-        }
         Ok(())
+    }
+
+    /// What comes next begins a row of its own.
+    fn hide(&mut self) -> Result<(), Report> {
+        if std::mem::take(&mut self.shown) { say(&mut std::io::stdout(), "") } else { Ok(()) }
+    }
+
+    /// Shows that a line is expected.
+    fn show(&mut self, model: &Model) -> Result<(), Report> {
+        if !self.wanted || self.shown {
+            return Ok(());
+        }
+        self.shown = true;
+        let mut out = std::io::stdout();
+        write!(out, "{}", spoken::prompt(model)).and_then(|()| out.flush()).context("the output cannot be written")
     }
 }

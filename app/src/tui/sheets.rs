@@ -12,10 +12,16 @@ use hatchery_core::seat::{Button, Position, SeatState};
 use hatchery_core::{Address, AgentId, EventId, Timestamp};
 use serde_json::Value;
 
-/// Puts an answer into the open list.
-pub fn fill(model: &mut Model, value: &Value) {
+/// So wide is a fact beside its age.
+const EVIDENCE_CELLS: usize = 40;
+
+/// Puts an answer into the open list, if it is the answer to what that list has asked for.
+pub fn fill(model: &mut Model, of: (SheetKind, Option<AgentId>), value: &Value) {
     let Some(Side::Sheet(sheet)) = &model.side else { return };
     let (kind, agent) = (sheet.kind, sheet.agent);
+    if of != (kind, agent) {
+        return;
+    }
     let name = agent.map(|agent| model.name(agent)).unwrap_or_default();
     let (title, rows) = match kind {
         SheetKind::Mail => mail(model, value),
@@ -118,6 +124,7 @@ fn log(model: &Model, sheet: &Sheet, value: &Value) -> (String, Vec<SheetRow>) {
         sheet.agent.map(|agent| format!(" of {}", model.name(agent))).unwrap_or_else(|| " of all agents".to_owned());
     let title = match rows.is_empty() {
         true => format!("No match. {} events are there.", text::thousands(model.upto.0)),
+        false if events.len() == 1 => format!("The last event{of}"),
         false => format!("The last {}{of}", counted(events.len(), "event")),
     };
     (title, rows)
@@ -155,7 +162,7 @@ fn why(model: &Model, name: &str, value: &Value) -> (String, Vec<SheetRow>) {
             true => format!("at {}", text::clock(it.at, model.offset_s)),
             false => format!("{} ago", text::age(why.now.0 - it.at.0)),
         };
-        let mut lines = text::wrap(&text::clean(&it.what), 40).into_iter();
+        let mut lines = wrapped(model, &it.what, EVIDENCE_CELLS).into_iter();
         rows.push(SheetRow { right: age, ..SheetRow::plain(lines.next().unwrap_or_default()) });
         rows.extend(lines.map(SheetRow::plain));
     }
@@ -182,9 +189,9 @@ fn changes(name: &str, value: &Value) -> (String, Vec<SheetRow>) {
         false => Vec::new(),
     };
     let title = match (count, changes.shared) {
-        (0, true) => "Nothing in its folder is uncommitted".to_owned(),
+        (0, true) => "Nothing in the shared folder is uncommitted".to_owned(),
         (0, false) => format!("{name} has changed nothing"),
-        (_, true) => format!("Not committed in its folder: {sum}"),
+        (_, true) => format!("Not committed in the shared folder: {sum}"),
         (_, false) => format!("{name}: {sum}"),
     };
     let about = about.into_iter().map(|row| SheetRow { ink: Ink::Dim, ..SheetRow::plain(row) });
@@ -252,6 +259,11 @@ fn seats(value: &Value) -> (String, Vec<SheetRow>) {
     };
     let button = button.into_iter().flat_map(|button| [button, SheetRow::plain("")]);
     (title.to_owned(), button.chain(Position::all().map(row)).collect())
+}
+
+/// A sentence in rows. In the plain mode it is one.
+pub fn wrapped(model: &Model, sentence: &str, cells: usize) -> Vec<String> {
+    text::wrap(&text::clean(sentence), if model.from_end { usize::MAX } else { cells })
 }
 
 fn unreadable() -> (String, Vec<SheetRow>) {

@@ -202,6 +202,18 @@ pub fn age(millis: i64) -> String {
     crate::clock::length(millis.max(0).unsigned_abs())
 }
 
+/// `12 minutes` for `12 min`.
+pub fn in_words(age: &str) -> String {
+    let (number, unit) = age.rsplit_once(' ').unwrap_or((age, ""));
+    let word = match unit {
+        "s" => "second",
+        "min" => "minute",
+        "h" => "hour",
+        _ => return age.to_owned(),
+    };
+    format!("{number} {word}{}", if number == "1" { "" } else { "s" })
+}
+
 /// How long something took: `6.2 s`, `9 s`, `38 s`, `1 min`.
 pub fn lasted(millis: i64) -> String {
     match millis.max(0) {
@@ -283,6 +295,8 @@ mod tests {
             ("7".into(), "46,342".into(), "1,000,000".into())
         );
         assert_eq!((age(12_400), age(720_000), age(4_000_000)), ("12 s".into(), "12 min".into(), "1 h".into()));
+        let words = [1_000, 12_400, 60_000, 4_000_000, 2 * 86_400_000].map(|millis| in_words(&age(millis)));
+        assert_eq!(words, ["1 second", "12 seconds", "1 minute", "1 hour", "2 days"]);
         assert_eq!((lasted(6_240), lasted(38_000)), ("6.2 s".into(), "38 s".into()));
         assert_eq!(
             (size(1_048_576), size(1_048_000), size(12_288)),

@@ -35,7 +35,13 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
 
 fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
     match msg {
-        Msg::Key(key) => keys::key(model, key),
+        Msg::Key(key) => {
+            // What a key has said is over with the next key.
+            if model.notice.as_ref().is_some_and(|notice| notice.of_key) && !model.leaving {
+                model.notice = None;
+            }
+            by_hand(model, |model| keys::key(model, key))
+        }
         Msg::Paste(text) => keys::paste(model, &text),
         Msg::TypedAtOnce(text) => {
             let effects = keys::paste(model, text.trim_end_matches('\n'));
@@ -44,7 +50,7 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             }
             effects
         }
-        Msg::Mouse(event) => keys::mouse(model, event),
+        Msg::Mouse(event) => by_hand(model, |model| keys::mouse(model, event)),
         Msg::Resize(width, height) => {
             model.size = (width, height);
             Vec::new()
@@ -96,6 +102,10 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             effects.extend(act::come_back(model));
             effects
         }
+        Msg::Unreached(why) => {
+            model.say(format!("The daemon cannot be reached: {}", why.message));
+            Vec::new()
+        }
         Msg::Trouble(trouble) => {
             model.roster.trouble = trouble;
             Vec::new()
@@ -124,6 +134,20 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
     }
+}
+
+/// What was said before does not go along to another agent or another panel.
+fn by_hand(model: &mut Model, does: impl FnOnce(&mut Model) -> Vec<Effect>) -> Vec<Effect> {
+    let place = |model: &Model| (model.current, model.side.as_ref().map(Side::name));
+    let before = (place(model), model.said);
+    let effects = does(model);
+    if model.said > before.1 {
+        model.notice.iter_mut().for_each(|notice| notice.of_key = true);
+    } else if place(model) != before.0 {
+        model.notice = None;
+    }
+    act::keep_own_words(model);
+    effects
 }
 
 fn tick(model: &mut Model, now: Timestamp) -> Vec<Effect> {

@@ -1,6 +1,6 @@
 //! Answers to questions, and commands to quests.
 
-use super::saying::place_of_texts;
+use super::saying::brings_back;
 use super::{go, open_quest};
 use crate::client::paths::step_path;
 use crate::quest_document::QuestWord;
@@ -96,6 +96,7 @@ pub fn choose(model: &mut Model, number: usize) {
         Need::FailedStep { .. } => (need.key(), 2, false),
     };
     if number == 0 || number > count {
+        model.say(format!("There is no answer {number}. There are {count}."));
         return;
     }
     if let Some(Side::Home(home)) = &mut model.side {
@@ -111,21 +112,31 @@ pub fn choose(model: &mut Model, number: usize) {
 /// Words for a question that is no longer asked go to the texts of the agent that asked: where they would stand in its field, Enter
 /// would do something else than before. While they are typed or sent, they stay.
 pub fn keep_own_words(model: &mut Model) {
+    if model.project.is_empty() {
+        // It is not known yet what is asked.
+        return;
+    }
     let asked = |need: &str| model.roster.questions.iter().any(|question| format!("q{}", question.id) == need);
     let is_open = |need: &str| match &model.side {
         Some(Side::Home(home)) => {
-            home.typing && home.chosen.as_deref() == Some(need) || home.outcomes.contains_key(need)
+            home.typing && home.chosen.as_deref() == Some(need)
+                || home.outcomes.get(need).is_some_and(|outcome| outcome == SENDING)
         }
         _ => false,
     };
     let gone: Vec<String> = model.own.keys().filter(|need| !asked(need) && !is_open(need)).cloned().collect();
     for need in gone {
-        if let Some(words) = model.own.remove(&need).filter(|words| !words.field.is_empty()) {
-            model.recall.set_aside(words.agent, &words.field.whole());
-            let place = place_of_texts(model, words.agent);
-            model.say(format!("The question is no longer asked. Your words for it are in {place}."));
+        if let Some(place) = set_own_words_aside(model, &need) {
+            model.say(format!("The question is no longer asked.{place}"));
         }
     }
+}
+
+/// Puts the words for a question into the texts of the agent that asked, and says how they come back. None if there are none.
+pub fn set_own_words_aside(model: &mut Model, need: &str) -> Option<String> {
+    let words = model.own.remove(need).filter(|words| !words.field.is_empty())?;
+    model.recall.set_aside(words.agent, &words.field.whole());
+    Some(brings_back(model, words.agent))
 }
 
 fn own_words(model: &Model, need: &str) -> String {
@@ -134,8 +145,18 @@ fn own_words(model: &Model, need: &str) -> String {
 
 /// Enter in Home: carries the chosen answer out.
 pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
-    let Some((_, need)) = chosen_need(model) else { return Vec::new() };
     let Some(Side::Home(home)) = &model.side else { return Vec::new() };
+    // What was chosen was answered elsewhere meanwhile: another need is in its place, and nothing is chosen in it.
+    let key = chosen_need(model).map(|(_, need)| need.key());
+    if home.chosen.is_some() && home.chosen != key {
+        if let Some(Side::Home(home)) = &mut model.side {
+            (home.chosen, home.choice, home.typing) = (None, None, false);
+        }
+        model.say("This was answered meanwhile. Nothing was sent.");
+        keep_own_words(model);
+        return Vec::new();
+    }
+    let Some((_, need)) = chosen_need(model) else { return Vec::new() };
     if model.now.0 - home.entered.0 < READABLE_MS {
         model.say(TOO_QUICK);
         return Vec::new();
@@ -145,15 +166,6 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     };
     let key = need.key();
-    // What was chosen was answered elsewhere meanwhile: another need is in its place, and nothing is chosen in it.
-    if home.chosen.as_ref().is_some_and(|chosen| *chosen != key) {
-        if let Some(Side::Home(home)) = &mut model.side {
-            (home.chosen, home.choice, home.typing) = (None, None, false);
-        }
-        model.say("This was answered meanwhile. Nothing was sent.");
-        keep_own_words(model);
-        return Vec::new();
-    }
     match need {
         Need::Question(question) => {
             let (id, choices) = (question.id, choices(model, question));

@@ -74,6 +74,8 @@ pub fn open_quest(model: &mut Model, quest: Option<QuestId>) -> Vec<Effect> {
     let step = of_current.map(|it| it.step.clone());
     let quest = quest.or(of_current.map(|it| it.quest)).or_else(|| model.roster.quests.last().map(|quest| quest.id));
     let Some(quest) = quest else {
+        // Another panel would stand there as if it were the quest's.
+        close_side(model);
         model.say("There is no quest. /quest new WHAT YOU WANT begins one.");
         return Vec::new();
     };
@@ -135,7 +137,7 @@ pub fn read_sheet(model: &mut Model) -> Vec<Effect> {
     };
     let Some(path) = path else { return Vec::new() };
     (sheet.loading, sheet.stale, sheet.read) = (true, false, now);
-    vec![Effect::Get { tag: Tag::Sheet, path }]
+    vec![Effect::Get { tag: Tag::Sheet(sheet.kind, sheet.agent), path }]
 }
 
 /// How long an open list is left alone before it is read again.

@@ -35,7 +35,14 @@ pub fn send(model: &mut Model) -> Vec<Effect> {
             // A permission is answered by choosing, and only when it could be read.
             let shown_ms = model.now.0 - asked.asked.max(model.in_front_since).0;
             if is_answered_by_words(asked) && shown_ms < READABLE_MS {
-                model.say(TOO_QUICK);
+                let number = whole.trim();
+                model.say(match model.from_end {
+                    // A line does not stay where a second Enter could send it.
+                    true => {
+                        format!("That was too quick to have been read. /answer {number} answers question {question}.")
+                    }
+                    false => TOO_QUICK.to_owned(),
+                });
                 return Vec::new();
             }
             let is_amount = asked.takes.amount;
@@ -87,10 +94,15 @@ pub fn send(model: &mut Model) -> Vec<Effect> {
 /// Takes the text out of the field to be sent, and keeps it in the history. A long paste is not kept: what is sent is in the log.
 pub fn take_text(model: &mut Model) -> Field {
     let field = model.desk_mut().take_text().field;
-    let shown = if field.raw().len() == field.len() { field.whole() } else { String::new() };
-    model.recall.keep(model.current, &shown);
+    remember(model, model.current, &field);
     model.overlay = None;
     field
+}
+
+/// Keeps what was sent in the history, without long pastes.
+pub fn remember(model: &mut Model, agent: Option<AgentId>, field: &Field) {
+    let shown = if field.raw().len() == field.len() { field.whole() } else { String::new() };
+    model.recall.keep(agent, &shown);
 }
 
 /// Takes the text out of the field and puts all of it into the history, because it is nowhere else.
@@ -192,14 +204,12 @@ pub fn arrived(model: &mut Model, agent: AgentId, id: EventId, content: &str) {
 /// Text that was refused is in the field of the agent again, or in its history when something else is being typed there. Gives the
 /// sentence that says so, where that cannot be seen.
 pub fn give_back_to(model: &mut Model, agent: Option<AgentId>, field: &Field) -> String {
-    let desk = match agent {
-        Some(agent) => model.desks.entry(agent).or_default(),
-        None => &mut model.front,
-    };
     // The field without an agent is out of sight once there is one.
-    if !desk.field.is_empty() || agent.is_none() && model.current.is_some() {
+    let is_out_of_sight = agent.is_none() && model.current.is_some();
+    let desk = model.desk_of_mut(agent);
+    if !desk.field.is_empty() || is_out_of_sight {
         model.recall.set_aside(agent, &field.whole());
-        return format!(" Your words are in {}.", place_of_texts(model, agent));
+        return brings_back(model, agent);
     }
     desk.field.set(field);
     desk.purpose = Some(if field.raw().starts_with('/') { Purpose::Command } else { Purpose::Message });
@@ -209,11 +219,11 @@ pub fn give_back_to(model: &mut Model, agent: Option<AgentId>, field: &Field) ->
     }
 }
 
-/// Where texts are that were set aside.
-pub(super) fn place_of_texts(model: &Model, agent: Option<AgentId>) -> String {
+/// How words come back that were set aside.
+pub(super) fn brings_back(model: &Model, agent: Option<AgentId>) -> String {
     match agent.filter(|_| agent != model.current) {
-        Some(agent) => format!("your texts to {}: ↑ there brings them back", model.name(agent)),
-        None => "your texts: ↑ brings them back".to_owned(),
+        Some(agent) => format!(" ↑ in {} brings your words back.", model.name(agent)),
+        None => " ↑ brings your words back.".to_owned(),
     }
 }
 
@@ -232,7 +242,7 @@ pub fn failed(model: &mut Model, text: &str, why: &str) -> Vec<Effect> {
 pub fn attached(model: &mut Model, attached: Attached) {
     let was_empty = model.desk().field.is_empty();
     let (insert, said) = match attached {
-        Attached::Failed { why } => return model.say(why),
+        Attached::Failed { why, command } => return drop(failed(model, &command, &why)),
         Attached::Path { path, bytes } => {
             let size = text::size(usize::try_from(bytes).unwrap_or(usize::MAX));
             (format!("@{path} "), format!("{path}, {size}, is named in your text. The agent reads it."))

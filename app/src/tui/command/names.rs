@@ -13,7 +13,7 @@ pub const NAMES: [(&str, &str, &str); 41] = [
     ("wait", "[AGENT…]", "wait for mail of agents"),
     ("interrupt", "[AGENT]", "interrupt its turn; its process stays"),
     ("stop", "[AGENT]", "end its run; the agent stays"),
-    ("run", "[--name N] PROMPT", "start another agent"),
+    ("run", "[--name N] [--stay] PROMPT", "start another agent"),
     ("fork", "[--at #ID] [--name N] [PROMPT]", "fork this agent, and go there"),
     ("kill", "[AGENT] [--cascade] [--remark T]", "end an agent for good; asks first"),
     ("rename", "NAME", "give this agent another name"),
@@ -34,7 +34,7 @@ pub const NAMES: [(&str, &str, &str); 41] = [
     ("pin", "[1-9]", "give this agent a number"),
     ("why", "", "how we know what it does"),
     ("cost", "", "what was spent"),
-    ("budget", "USD", "what this agent may spend"),
+    ("budget", "USD or none", "what this agent may spend"),
     ("diff", "", "what this agent has changed"),
     ("log", "[#ID]", "its events, or one of them"),
     ("quest", "new, list, show, pause, resume, retry, ward, budget, abandon …", "quests, as on the command line"),
@@ -47,6 +47,10 @@ pub const NAMES: [(&str, &str, &str); 41] = [
     ("mouse", "", "turn the mouse on or off"),
     ("exit", "", "leave; agents go on"),
 ];
+
+pub fn is_name(word: &str) -> bool {
+    NAMES.iter().any(|(name, ..)| *name == word)
+}
 
 /// `There is no /frok. /fork? Tab takes it.`
 pub fn unknown(name: &str) -> String {

@@ -122,12 +122,13 @@ pub(super) fn quest(model: &mut Model, rest: &str, written: &str) -> Result<Vec<
             )
         }
         "budget" => {
-            let limit = (!after.is_empty() && after != "none").then(|| after.trim_start_matches('$').to_owned());
-            post(
-                quest_path(&needed()?.to_string(), "/budget"),
-                json!({ "limit": limit }),
-                "The budget is set.".to_owned(),
-            )
+            let path = quest_path(&needed()?.to_string(), "/budget");
+            let limit = super::amount("/quest budget", after)?;
+            let words = match &limit {
+                Some(limit) => format!("The quest may spend ${limit} in all."),
+                None => "The quest has no budget any more.".to_owned(),
+            };
+            post(path, json!({ "limit": limit }), words)
         }
         other => {
             let known = ["new", "list", "show", "pause", "resume", "retry", "ward", "budget", "abandon"];

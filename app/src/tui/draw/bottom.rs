@@ -1,15 +1,27 @@
 //! The bottom line: on the left what Enter will do, or what has just happened; on the right at most five keys that fit the moment.
 
 use super::put;
+use crate::tui::act;
 use crate::tui::look::Ink;
 use crate::tui::model::{Connection, Focus, Model};
 use crate::tui::overlay::Overlay;
-use crate::tui::panel::{SheetKind, Side};
+use crate::tui::panel::{Home, SheetKind, Side, choices};
+use crate::tui::roster::Need;
 use crate::tui::text;
 use crate::tui::words;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
+
+/// What is said at the moment, where it has no room on the bottom line.
+pub fn too_long(model: &Model) -> Option<&str> {
+    let before = match &model.overlay {
+        Some(Overlay::Propose(field)) => text::width(&field.shown()) + NOTICE_GAP,
+        None => 0,
+        Some(_) => return None,
+    };
+    model.notice().filter(|notice| before + text::width(notice) + 2 > usize::from(model.size.0))
+}
 
 pub fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> {
     let cells = usize::from(area.width).saturating_sub(2);
@@ -45,6 +57,9 @@ pub fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Position> 
     caret.map(|column| Position { x: area.x + 1 + u16::try_from(column).unwrap_or(0), y: area.y })
 }
 
+/// Between a command and what is said about it.
+const NOTICE_GAP: usize = 3;
+
 /// The next key that is worth knowing.
 fn next_hint(model: &Model, x: &str) -> Option<String> {
     let back = model.last_visited().is_some().then_some(('x', "^X", "the last one"));
@@ -54,6 +69,34 @@ fn next_hint(model: &Model, x: &str) -> Option<String> {
         'x' => format!("{x} {key} {does}"),
         letter => format!("{x} {} {does}", model.keys.shown(letter)),
     })
+}
+
+/// What the keys do in Home with what is chosen there.
+fn home_keys(model: &Model, home: &Home, wide: bool, back: &str) -> Vec<String> {
+    let below = model.roster.below_needs(model.now);
+    let is_below = home.chosen.as_ref().is_some_and(|chosen| below.contains(chosen));
+    let need = act::chosen_need(model).map(|(_, need)| need).filter(|_| !is_below);
+    let is_gone = home.chosen.is_some() && home.chosen != need.as_ref().map(Need::key);
+    let next = if wide { "j k next" } else { "↓ next" };
+    let mut keys = match need {
+        _ if home.typing && is_gone => vec!["Enter sets your words aside".to_owned()],
+        Some(_) if home.typing => return ["Enter answers", "↓ next", "Esc keeps your words"].map(str::to_owned).into(),
+        Some(need) => {
+            let (count, does) = match need {
+                Need::Question(question) => (choices(model, question).len(), "Enter answers"),
+                Need::FailedStep { .. } => (2, "Enter does it"),
+            };
+            vec![format!("1–{count} choose"), does.to_owned(), next.to_owned()]
+        }
+        None if is_below => vec!["Enter goes there".to_owned(), next.to_owned()],
+        None if below.is_empty() => Vec::new(),
+        None => vec![next.to_owned()],
+    };
+    if wide && act::chosen_in_home(model).is_some() {
+        keys.push("s its conversation".to_owned());
+    }
+    keys.push(back.to_owned());
+    keys
 }
 
 /// What is said on the left, the keys on the right, and the caret of what is typed here.
@@ -80,7 +123,9 @@ fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
         }
         Some(Overlay::Propose(field)) => {
             let column = text::width(&field.before_cursor().replace('\n', " "));
-            let left = model.notice().map_or_else(|| field.shown(), |notice| format!("{}   {notice}", field.shown()));
+            let notice = model.notice().filter(|_| too_long(model).is_none());
+            let gap = " ".repeat(NOTICE_GAP);
+            let left = notice.map_or_else(|| field.shown(), |notice| format!("{}{gap}{notice}", field.shown()));
             return (left, keys(&["Enter carries it out", "Esc back"]), Some(column));
         }
         Some(Overlay::Goto(field)) => {
@@ -120,7 +165,7 @@ fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
         };
         return (words + &count, right, column);
     }
-    if let Some(notice) = model.notice() {
+    if let Some(notice) = model.notice().filter(|_| too_long(model).is_none()) {
         let right = match model.last_visited() {
             Some(_) if notice.starts_with("You are in the fork") => keys(&["^X ^X goes back"]),
             _ => keys(&["^X keys"]),
@@ -140,13 +185,12 @@ fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
         Focus::Side => {
             let back = if wide { "Esc back to your text" } else { "Esc back" };
             let (name, right) = match &model.side {
-                Some(Side::Home(home)) if home.typing => {
-                    ("Home", vec!["Enter answers", "↓ next", "Esc keeps your words"])
+                Some(Side::Home(home)) => {
+                    let right = home_keys(model, home, wide, back);
+                    // Where there is room for it: who types a sentence here should know.
+                    let kept = if kept.is_empty() && !home.typing && width >= 80 { "Letters are keys." } else { &kept };
+                    return (format!("Home  {kept}").trim_end().to_owned(), right, None);
                 }
-                Some(Side::Home(_)) if wide => {
-                    ("Home", vec!["1–9 choose", "Enter answers", "j k next", "s its conversation", back])
-                }
-                Some(Side::Home(_)) => ("Home", vec!["1–3 choose", "Enter answers", "↓ next", back]),
                 Some(Side::Quest(_)) if wide => (
                     "Quest",
                     vec!["j k step", "Enter opens who is at work", "r retry", "p pause", "Tab other panel", back],

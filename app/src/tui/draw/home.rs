@@ -82,8 +82,7 @@ fn page(model: &Model, home: &Home, cells: usize, room: Room) -> HomePanel {
     match needs.first() {
         Some(oldest) => {
             let wait = if needs.len() == 1 { "waits" } else { "wait" };
-            let age = text::age(model.now.0 - oldest.since().0).replace(" min", " minutes").replace(" s", " seconds");
-            let age = if age == "1 minutes" { "1 minute".to_owned() } else { age };
+            let age = text::in_words(&text::age(model.now.0 - oldest.since().0));
             let words = match needs.len() {
                 1 => format!(" One {wait} for you, for {age}"),
                 count => format!(" {} {wait} for you, the oldest for {age}", text::count_word(count)),
@@ -124,7 +123,8 @@ fn page(model: &Model, home: &Home, cells: usize, room: Room) -> HomePanel {
     // What was answered stays until the panel closes.
     for (key, outcome) in &home.outcomes {
         if needs.iter().all(|need| need.key() != *key) {
-            page.lines.push(Line::styled(text::cut(&format!(" {outcome}"), cells), look.style(Ink::Dim)));
+            let rows = text::wrap(&text::clean(outcome), cells.saturating_sub(2));
+            page.lines.extend(rows.into_iter().map(|row| Line::styled(format!(" {row}"), look.style(Ink::Dim))));
             page.lines.push(Line::default());
         }
     }
@@ -214,7 +214,9 @@ fn add_need(
     }
     let outcome = home.outcomes.get(&key);
     if let Some(outcome) = outcome {
-        page.lines.push(line(vec![Span::raw("  "), Span::styled(text::cut(outcome, inner), look.style(Ink::Accent))]));
+        for row in text::wrap(&text::clean(outcome), inner) {
+            page.lines.push(line(vec![Span::raw("  "), Span::styled(row, look.style(Ink::Accent))]));
+        }
     }
     let labels: Vec<(String, bool)> = match need {
         Need::Question(question) => {

@@ -46,6 +46,14 @@ pub fn draw(model: &Model, buffer: &mut Buffer, areas: &Areas) -> Option<Positio
         stack(buffer, &all, width, bottom);
         return None;
     }
+    if let Some(notice) = super::bottom::too_long(model) {
+        let rule = Line::styled("─".repeat(cells), model.look.style(Ink::Line));
+        let rows = text::wrap(&text::clean(notice), cells.saturating_sub(2));
+        let rows = rows.into_iter().map(|row| Line::raw(format!(" {row}")));
+        let all: Vec<Line<'static>> = std::iter::once(rule).chain(rows).collect();
+        stack(buffer, &all, width, bottom);
+        return None;
+    }
     match model.overlay.as_ref()? {
         Overlay::Finder(finder) => {
             let lines = finder_lines(model, finder, cells);

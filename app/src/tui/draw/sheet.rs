@@ -54,7 +54,9 @@ pub fn draw(model: &Model, sheet: &Sheet, buffer: &mut Buffer, area: Rect) -> Op
     for (at, row) in sheet.rows.iter().enumerate().skip(top).take(height) {
         let y = area.y + u16::try_from(from + at - top).unwrap_or(0);
         let chosen = at == cursor && model.focus == Focus::Side;
-        let mark = if chosen { Span::styled("❯", look.style(Ink::Accent)) } else { Span::raw(" ") };
+        // Where Enter does nothing, the cursor is only a place.
+        let is_marked = chosen && row.act.is_some();
+        let mark = if is_marked { Span::styled("❯ ", look.style(Ink::Accent)) } else { Span::raw("  ") };
         let left = vec![mark, Span::styled(row.left.clone(), look.style(row.ink))];
         let right = match row.right.is_empty() {
             true => Vec::new(),

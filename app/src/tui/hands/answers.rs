@@ -133,6 +133,10 @@ fn a_request_that_has_just_come_is_not_answered() {
     assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
     assert_eq!(model.notice(), Some("That was too quick to have been read. Enter again sends it."));
     assert_eq!(model.desk().field.whole(), "3");
+    // A line of the plain mode is gone then, and is told what does it.
+    model.from_end = true;
+    assert_eq!(crate::tui::plain::typed(&mut model, "3", Some(EventId(101))), None);
+    assert_eq!(model.notice(), Some("That was too quick to have been read. /answer 3 answers question 101."));
 }
 
 /// Words of one's own belong to their question, and not to the panel.
@@ -171,7 +175,7 @@ fn words_for_a_question_that_is_gone_stay_with_who_asked() {
     press(&mut model, KeyCode::Esc);
     update(&mut model, overview(102, Vec::new()));
     assert!(model.own.is_empty());
-    let said = "The question is no longer asked. Your words for it are in your texts to bob: ↑ there brings them back.";
+    let said = "The question is no longer asked. ↑ in bob brings your words back.";
     assert_eq!(model.notice(), Some(said));
     press(&mut model, KeyCode::Esc);
     write(&mut model, "to ann");
@@ -204,10 +208,10 @@ fn a_refused_answer_goes_back_to_who_asked() {
         update(&mut model, Msg::Answer { tag, result: Err(refused) });
         assert!(model.desk().field.is_empty());
         let (place, drafted) = match is_typed_there {
-            true => ("in your texts to ann: ↑ there brings them back", "next"),
-            false => ("in your text to ann", "look again, please"),
+            true => ("↑ in ann brings your words back", "next"),
+            false => ("Your words are in your text to ann", "look again, please"),
         };
-        let said = format!("It is answered already, or no longer asked. Your words are {place}.");
+        let said = format!("It is answered already, or no longer asked. {place}.");
         assert_eq!(model.notice(), Some(said.as_str()));
         assert_eq!(model.desks[&id("aaaa")].field.whole(), drafted);
         press(&mut model, KeyCode::Up);
@@ -237,10 +241,57 @@ fn words_that_are_typed_are_for_no_other_question() {
     assert!(shown.contains("No longer asked. Your words: not now"), "{shown}");
     a_moment_later(&mut model);
     assert!(posted(&press(&mut model, KeyCode::Enter)).is_empty());
-    assert_eq!(
-        model.notice(),
-        Some("The question is no longer asked. Your words for it are in your texts: ↑ brings them back.")
-    );
+    assert_eq!(model.notice(), Some("The question is no longer asked. ↑ brings your words back."));
+}
+
+/// The only question is answered elsewhere while one types: the keys that are shown do what they say, and `↑` has the words at once.
+#[test]
+fn words_for_a_question_that_is_gone_come_back_at_once() {
+    for leaves in [KeyCode::Enter, KeyCode::Esc] {
+        let mut model = at_ann();
+        update(&mut model, overview(101, vec![permission(101, "aaaa")]));
+        control(&mut model, 'x');
+        press(&mut model, KeyCode::Char('a'));
+        let keys = |model: &crate::tui::model::Model| {
+            crate::tui::scenes::shown(model).lines().last().unwrap_or_default().to_owned()
+        };
+        assert!(keys(&model).contains("1–4 choose · Enter answers"), "{}", keys(&model));
+        press(&mut model, KeyCode::Char('2'));
+        write(&mut model, "not now");
+        update(&mut model, overview(102, Vec::new()));
+        assert!(keys(&model).contains("Enter sets your words aside"), "{}", keys(&model));
+        a_moment_later(&mut model);
+        assert!(posted(&press(&mut model, leaves)).is_empty());
+        assert_eq!(model.notice(), Some("The question is no longer asked. ↑ brings your words back."));
+        press(&mut model, KeyCode::Char('j'));
+        assert!(!keys(&model).contains("choose"), "nothing is asked: {}", keys(&model));
+        press(&mut model, KeyCode::Esc);
+        press(&mut model, KeyCode::Up);
+        assert_eq!(model.desk().field.whole(), "not now");
+    }
+}
+
+/// The same where one was too late with Enter.
+#[test]
+fn words_of_an_answer_that_came_too_late_come_back_at_once() {
+    let mut model = at_ann();
+    update(&mut model, overview(101, vec![permission(101, "aaaa")]));
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('a'));
+    press(&mut model, KeyCode::Char('2'));
+    write(&mut model, "not now");
+    a_moment_later(&mut model);
+    let Some(crate::tui::update::Effect::Post { tag, .. }) = press(&mut model, KeyCode::Enter).into_iter().next()
+    else {
+        panic!("no answer is sent")
+    };
+    let refused = Failed::Refused { code: "no_question".into(), words: "x".into() };
+    update(&mut model, Msg::Answer { tag, result: Err(refused) });
+    let said = "It is answered already, or no longer asked. ↑ brings your words back.";
+    assert_eq!(model.notice(), Some(said));
+    press(&mut model, KeyCode::Esc);
+    press(&mut model, KeyCode::Up);
+    assert_eq!(model.desk().field.whole(), "not now");
 }
 
 #[test]

@@ -48,6 +48,50 @@ fn no_single_key_does_harm() {
     }
 }
 
+/// Where letters are keys, a letter with Ctrl is not the letter: it leaves or goes back as in your text. A letter that is no key there says so.
+#[test]
+fn held_letters_are_no_letters() {
+    for (focus, side) in [(Focus::Browse, None), (Focus::Tree, None), (Focus::Side, Some(Side::Home(Home::default())))]
+    {
+        for letter in ('a'..='z').filter(|letter| !"cdglxz".contains(*letter)) {
+            let mut model = at_ann();
+            (model.focus, model.side) = (focus, side.clone());
+            let before = (model.current, model.side.clone(), model.focus);
+            assert!(posted(&control(&mut model, letter)).is_empty(), "^{letter} in {focus:?}");
+            assert_eq!((model.current, model.side.clone(), model.focus), before, "^{letter}");
+            assert!(model.overlay.is_none() && !model.quit, "^{letter} in {focus:?}");
+        }
+        let mut model = at_ann();
+        write(&mut model, "half a thought");
+        (model.focus, model.side) = (focus, side.clone());
+        control(&mut model, 'd');
+        assert!(!model.quit && model.notice().is_some(), "{focus:?}");
+        let kept = model.desk_mut().take_text();
+        control(&mut model, 'd');
+        assert!(model.quit && model.side == side && kept.field.whole() == "half a thought", "{focus:?}");
+        press(&mut model, KeyCode::Char('u'));
+        let said = "u does nothing here: letters are keys. Esc goes back to your text.";
+        assert_eq!(model.notice(), Some(said), "{focus:?}");
+    }
+}
+
+/// Esc and then a command: a slash searches there, so the command is proposed where the search finds nothing.
+#[test]
+fn a_command_that_was_typed_as_a_search_is_proposed() {
+    let mut model = at_ann();
+    press(&mut model, KeyCode::Esc);
+    write(&mut model, "/go bob");
+    press(&mut model, KeyCode::Enter);
+    assert!(model.search.is_none());
+    assert!(
+        matches!(&model.overlay, Some(Overlay::Propose(field)) if field.whole() == "/go bob"),
+        "{:?}",
+        model.overlay
+    );
+    press(&mut model, KeyCode::Enter);
+    assert_eq!(model.current, Some(id("bbbb")));
+}
+
 /// The letters that change something put a command on the bottom line, and Enter carries it out.
 #[test]
 fn letters_in_panels_propose_commands() {
@@ -254,7 +298,10 @@ fn an_open_list_is_read_again_when_something_concerns_it() {
     press(&mut model, KeyCode::Char('l'));
     let fill = |model: &mut Model, upto: u64| {
         let events: Vec<_> = (1..=upto).map(|it| json!({ "id": it, "ts": NOW.0, "type": "message_added" })).collect();
-        update(model, Msg::Answer { tag: Tag::Sheet, result: Ok(json!({ "events": events })) });
+        update(
+            model,
+            Msg::Answer { tag: Tag::Sheet(SheetKind::Log, Some(id("aaaa"))), result: Ok(json!({ "events": events })) },
+        );
     };
     let later = |model: &mut Model, ms: i64| {
         let at = hatchery_core::Timestamp(model.now.0 + ms);
@@ -267,7 +314,7 @@ fn an_open_list_is_read_again_when_something_concerns_it() {
     update(&mut model, Msg::Events(vec![said(102, "aaaa", MessageKind::Assistant, "news")]));
     let effects = later(&mut model, 10);
     assert!(
-        matches!(effects.as_slice(), [Effect::Get { tag: Tag::Sheet, path }] if path.contains("before=103")),
+        matches!(effects.as_slice(), [Effect::Get { tag: Tag::Sheet(..), path }] if path.contains("before=103")),
         "{effects:?}"
     );
     fill(&mut model, 102);
@@ -282,5 +329,7 @@ fn an_open_list_is_read_again_when_something_concerns_it() {
     press(&mut model, KeyCode::Char('m'));
     let mail = json!({ "from": "human", "body": "x" });
     let effects = update(&mut model, Msg::Answer { tag: Tag::Mail, result: Ok(mail) });
-    assert!(effects.iter().any(|it| matches!(it, Effect::Get { tag: Tag::Sheet, path } if path.contains("threads"))));
+    assert!(
+        effects.iter().any(|it| matches!(it, Effect::Get { tag: Tag::Sheet(..), path } if path.contains("threads")))
+    );
 }

@@ -82,8 +82,15 @@ fn the_wheel_scrolls_what_is_under_it() {
     assert_eq!(model.desk().place, ScrollPosition::End);
     // A list takes the click and the wheel.
     drop(crate::tui::act::open_sheet(&mut model, SheetKind::Log));
+    let agent = model.current;
     let events: Vec<_> = (1..=50).map(|number| json!({ "id": number, "ts": NOW.0, "type": "message_added" })).collect();
-    update(&mut model, Msg::Answer { tag: crate::tui::update::Tag::Sheet, result: Ok(json!({ "events": events })) });
+    update(
+        &mut model,
+        Msg::Answer {
+            tag: crate::tui::update::Tag::Sheet(SheetKind::Log, agent),
+            result: Ok(json!({ "events": events })),
+        },
+    );
     let cursor = |model: &Model| match &model.side {
         Some(Side::Sheet(sheet)) => sheet.cursor,
         other => panic!("{other:?}"),

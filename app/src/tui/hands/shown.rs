@@ -3,6 +3,7 @@
 use super::{NOW, at_ann, control, id, press, seen, usage, write};
 use crate::tui::conversation::BlockKind;
 use crate::tui::model::Model;
+use crate::tui::panel::SheetKind;
 use crate::tui::update::{Effect, Msg, update};
 use crossterm::event::KeyCode;
 use serde_json::{Value, json};
@@ -89,7 +90,7 @@ fn changes_in_a_shared_folder_are_not_said_to_be_the_agents() {
     press(&mut model, KeyCode::Char('z'));
     answered(&mut model, "/diff", changes(true));
     let shown = screen(&model);
-    assert!(shown.contains("Not committed in its folder: 1 file, +3 −1"), "{shown}");
+    assert!(shown.contains("Not committed in the shared folder: 1 file, +3 −1"), "{shown}");
     assert!(shown.contains("ann has no folder of its own."), "{shown}");
     assert!(shown.contains("Others and you change the same files."), "{shown}");
     assert!(!shown.contains("ann: 1 file"), "{shown}");
@@ -188,7 +189,7 @@ fn the_seats_offer_the_button_that_there_is() {
     assert!(shown.contains("4  lead                  not started"), "{shown}");
     assert_eq!(proposed(&mut model).as_deref(), Some("/summon"));
     let sleepers = vec![seat(0, Some("Cael"), "sleeping"), seat(3, Some("Lyra"), "alive"), seat(7, None, "sleeping")];
-    let tag = || crate::tui::update::Tag::Sheet;
+    let tag = || crate::tui::update::Tag::Sheet(SheetKind::Seats, Some(id("aaaa")));
     update(&mut model, Msg::Answer { tag: tag(), result: Ok(list("wake", sleepers)) });
     let shown = screen(&model);
     assert_eq!((shown.matches("SUMMON").count(), shown.matches("WAKE").count()), (0, 1), "{shown}");
@@ -199,6 +200,96 @@ fn the_seats_offer_the_button_that_there_is() {
         let shown = screen(&model);
         assert_eq!((shown.matches("SUMMON").count(), shown.matches("WAKE").count()), (0, 0), "{shown}");
     }
+}
+
+/// What a key has said is over with the next key, and what an agent has said with another panel.
+#[test]
+fn what_was_said_does_not_outlive_its_place() {
+    let mut model = at_ann();
+    write(&mut model, "half a thought");
+    control(&mut model, 'c');
+    assert_eq!(model.notice(), Some("Set aside. ↑ brings it back."));
+    press(&mut model, KeyCode::Char('x'));
+    assert_eq!(model.notice(), None);
+    model.say("bob asks you · ^X e");
+    press(&mut model, KeyCode::Char('y'));
+    assert_eq!(model.notice(), Some("bob asks you · ^X e"), "it came by itself, and nobody has read it yet");
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('w'));
+    assert_eq!(model.notice(), None);
+    // There is no quest: no other panel stands there in its place.
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('q'));
+    assert!(model.side.is_none() && model.notice().is_some_and(|notice| notice.starts_with("There is no quest")));
+    assert_eq!(model.desk().field.whole(), "xy");
+}
+
+/// What has no room on the bottom line stands above the separator, whole.
+#[test]
+fn a_long_notice_is_shown_whole() {
+    let mut model = at_ann();
+    let long = "The quest is paused: its ward is broken, so no step could be complete (sh: 1: cargo: not found). /quest ward COMMAND changes it.";
+    model.say(long);
+    let shown = screen(&model);
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&shown).contains(long), "{shown}");
+    assert!(shown.lines().last().unwrap().contains("It hears this when its turn ends."), "{shown}");
+}
+
+/// Two lists are asked for, one after the other: each answer is shown in its own list only.
+#[test]
+fn an_answer_fills_only_the_list_that_asked_for_it() {
+    let mut model = at_ann();
+    let mut asked = |letter| {
+        control(&mut model, 'x');
+        match press(&mut model, KeyCode::Char(letter)).into_iter().next() {
+            Some(Effect::Get { tag, .. }) => tag,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (why, changes) = (asked('w'), asked('d'));
+    let of_why =
+        json!({ "head": 1, "agent": id("aaaa"), "name": "ann", "state": "working", "evidence": [], "now": NOW.0 });
+    update(&mut model, Msg::Answer { tag: why, result: Ok(of_why) });
+    assert!(screen(&model).contains("Reading …"), "{}", screen(&model));
+    let of_changes = json!({ "base": "x", "files": [], "truncated": false, "added": 0, "removed": 0, "shared": false });
+    update(&mut model, Msg::Answer { tag: changes, result: Ok(of_changes) });
+    assert!(screen(&model).contains("ann has changed nothing"), "{}", screen(&model));
+}
+
+/// The text of a command that leads to another agent does not stay behind, and a mistake stays to be corrected.
+#[test]
+fn a_command_leaves_nothing_behind() {
+    let mut model = at_ann();
+    update(&mut model, super::overview(101, vec![super::question(101, "bbbb")]));
+    write(&mut model, "/next");
+    press(&mut model, KeyCode::Enter);
+    assert_eq!((model.current, model.notice()), (Some(id("bbbb")), None));
+    assert!(model.desks[&id("aaaa")].field.is_empty());
+    write(&mut model, "/attach c.txt");
+    press(&mut model, KeyCode::Enter);
+    assert!(model.desk().field.is_empty());
+    let why = "There is no file c.txt in the project.".to_owned();
+    let attached = crate::tui::update::Attached::Failed { why, command: "/attach c.txt".to_owned() };
+    update(&mut model, Msg::Attached(attached));
+    assert_eq!(model.desk().field.whole(), "/attach c.txt");
+    assert_eq!(model.notice(), Some("There is no file c.txt in the project."));
+    control(&mut model, 'c');
+    write(&mut model, "/budget");
+    press(&mut model, KeyCode::Enter);
+    assert_eq!(model.notice(), Some("/budget needs an amount in dollars, or none: /budget 5"));
+    assert_eq!(model.desk().field.whole(), "/budget");
+}
+
+#[test]
+fn a_run_takes_the_flags_of_the_command_line() {
+    let mut model = at_ann();
+    write(&mut model, "/run --stay --worktree --budget 5 --name kid try it");
+    let effects = press(&mut model, KeyCode::Enter);
+    let Some(Effect::Post { body, .. }) = effects.first() else { panic!("{effects:?}") };
+    assert_eq!((&body["prompt"], &body["name"]), (&json!("try it"), &json!("kid")));
+    let flags = [&body["with"]["stays"], &body["worktree"], &body["budget"]];
+    assert_eq!(flags, [&json!(true), &json!(true), &json!("5")]);
 }
 
 /// What was said about one agent does not stand below another one.

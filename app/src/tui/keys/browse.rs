@@ -1,14 +1,15 @@
 //! The keys while you read.
 
-use super::{PANELS, edit_key, letter_of_prefix};
+use super::{PANELS, edit_key, letter_of_prefix, means_nothing};
 use crate::tui::act;
+use crate::tui::command;
 use crate::tui::draw;
 use crate::tui::field::Field;
 use crate::tui::model::{Focus, Key, Model};
 use crate::tui::overlay::Overlay;
 use crate::tui::update::Effect;
 use crate::tui::window::Whole;
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent};
 
 pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     let (_, height) = draw::talk_size(model);
@@ -88,10 +89,6 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             model.overlay = Some(Overlay::Goto(Field::default()));
             Vec::new()
         }
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
-            model.focus = Focus::Text;
-            Vec::new()
-        }
         KeyCode::Char(digit @ '1'..='9') if chosen.is_some() => {
             let number = digit.to_digit(10).and_then(|number| usize::try_from(number).ok()).unwrap_or(1);
             act::number_on_question(model, number).unwrap_or_else(|| letter_of_prefix(model, digit))
@@ -99,7 +96,7 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | '?' | '1'..='9')) => {
             letter_of_prefix(model, letter)
         }
-        _ => Vec::new(),
+        _ => means_nothing(model, key),
     }
 }
 
@@ -125,10 +122,17 @@ pub(super) fn in_search(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         }
         KeyCode::Enter => {
             search.typing = false;
-            if search.words.is_empty() {
+            let words = search.words.whole();
+            let is_command = command::is_name(words.split_whitespace().next().unwrap_or_default());
+            let may_be_command = search.found.is_empty() && is_command;
+            if search.words.is_empty() || may_be_command {
                 model.search = None;
             }
-            Vec::new()
+            match may_be_command {
+                // In your text, the slash begins a command.
+                true => propose(model, &format!("/{words}")),
+                false => Vec::new(),
+            }
         }
         _ => {
             edit_key(&mut search.words, key);

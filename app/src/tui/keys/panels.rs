@@ -1,6 +1,6 @@
 //! The keys in panels.
 
-use super::{edit_key, letter_of_prefix, propose};
+use super::{edit_key, letter_of_prefix, means_nothing, propose};
 use crate::client::paths::{agent_path, escaped};
 use crate::tui::act;
 use crate::tui::command;
@@ -89,7 +89,6 @@ pub(super) fn in_tree(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
 }
 
 fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
-    let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
         KeyCode::Esc => {
             model.focus = Focus::Text;
@@ -97,10 +96,6 @@ fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             if model.size.0 < draw::SIDE_FROM {
                 (model.side, model.side_closed) = (None, true);
             }
-            Vec::new()
-        }
-        KeyCode::Char('c' | 'g') if control => {
-            model.focus = Focus::Text;
             Vec::new()
         }
         KeyCode::Tab => {
@@ -119,7 +114,7 @@ fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | 'z' | '?')) => {
             letter_of_prefix(model, letter)
         }
-        _ => Vec::new(),
+        _ => means_nothing(model, key),
     }
 }
 

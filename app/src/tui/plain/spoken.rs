@@ -5,8 +5,9 @@ use crate::quest_document::QuestDocument;
 use crate::tui::conversation::{BlockKind, ConversationView};
 use crate::tui::model::{Connection, Focus, Model};
 use crate::tui::overlay::Overlay;
-use crate::tui::panel::{Sheet, Side, choices};
-use crate::tui::roster::{Need, State};
+use crate::tui::panel::{Sheet, SheetAct, Side, choices};
+use crate::tui::roster::{Need, RosterAgent, State};
+use crate::tui::words::counted;
 use crate::tui::{command, text, words};
 use hatchery_core::{AgentId, EventId};
 use std::collections::{BTreeSet, VecDeque};
@@ -30,7 +31,10 @@ pub struct Spoken {
     ended: BTreeSet<EventId>,
     needs: BTreeSet<String>,
     current: Option<AgentId>,
-    notice: String,
+    /// How many notices were told.
+    said: usize,
+    /// The kill that was asked about.
+    kill: Option<AgentId>,
     away: bool,
     greeted: bool,
     /// How many answers of commands in the current conversation were told.
@@ -75,7 +79,8 @@ impl Spoken {
                 count => format!("{} need you", text::count_word(count)),
             };
             let with = if arrives { you_are_with(model) } else { String::new() };
-            lines.push(format!("{}. {} agents. {needs}. {with}", model.project, model.roster.order().len()));
+            let agents = counted(living(model).count(), "agent");
+            lines.push(format!("{}. {agents}. {needs}. {with}", model.project));
             lines.push("Say something and press Enter, or /help.".to_owned());
         } else if arrives && self.greeted {
             lines.push(you_are_with(model));
@@ -96,13 +101,9 @@ impl Spoken {
         }
         self.needs(model, &mut lines);
         self.conversation(model, &mut lines);
+        let new = (model.said - std::mem::replace(&mut self.said, model.said)).min(model.notices.len());
+        lines.extend(model.notices.range(model.notices.len() - new..).map(|(_, notice)| notice.clone()));
         self.panels(model, &mut lines);
-        if let Some(notice) = model.notice().map(str::to_owned)
-            && notice != self.notice
-        {
-            lines.push(notice.clone());
-            self.notice = notice;
-        }
         lines.into_iter().map(|line| text::clean(&line).trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
     }
 
@@ -142,7 +143,7 @@ impl Spoken {
                             lines.push(format!("{name}: tool {what}: began."));
                         }
                         (Some(outcome), begun) if (is_new || begun) && self.ended.insert(block.id) => {
-                            let lasted = in_words(&text::lasted(outcome.at.0 - block.at.0));
+                            let lasted = text::in_words(&text::lasted(outcome.at.0 - block.at.0));
                             let parts: Vec<String> =
                                 [tool.summary(), lasted].into_iter().filter(|part| !part.is_empty()).collect();
                             lines.push(format!("{name}: tool {what}: {}.", parts.join(", ")));
@@ -163,6 +164,9 @@ impl Spoken {
     /// What a command would show on the screen.
     fn panels(&mut self, model: &mut Model, lines: &mut Vec<String>) {
         let is_tree = std::mem::replace(&mut model.focus, Focus::Text) == Focus::Tree;
+        if !matches!(model.overlay, Some(Overlay::Kill(_))) {
+            self.kill = None;
+        }
         match &model.overlay {
             Some(Overlay::Help(help)) => {
                 let words = help.words.whole().to_lowercase();
@@ -188,13 +192,15 @@ impl Spoken {
             }
             Some(Overlay::Kill(ask)) => {
                 if let (Some(_), Some(cascade)) = (&ask.alone, &ask.cascade)
-                    && self.notice != "kill"
+                    && self.kill.replace(ask.agent) != Some(ask.agent)
                 {
-                    self.notice = "kill".to_owned();
-                    let (name, count) = (model.name(ask.agent), cascade.killed.len());
-                    lines.push(format!(
-                        "Kill {name}? 1: keep it. 2: kill it alone. 3: kill it with all below, {count} in all."
-                    ));
+                    let name = model.name(ask.agent);
+                    lines.push(match cascade.killed.len() {
+                        0 | 1 => format!("Kill {name}? 1: keep it. 2: kill it."),
+                        count => format!(
+                            "Kill {name}? 1: keep it. 2: kill it alone. 3: kill it with all below, {count} in all."
+                        ),
+                    });
                 }
             }
             Some(_) | None if is_tree => agents(model, lines),
@@ -249,7 +255,7 @@ fn home_lines(model: &Model, lines: &mut Vec<String>) {
     }
     lines.extend(needs.into_iter().map(|need| need_line(model, need)));
     for agent in model.roster.workers(model.now) {
-        lines.push(format!("{}: {}.", model.name(agent.view.id), words::state_of(model, agent, true).state));
+        lines.push(format!("{}: {}", model.name(agent.view.id), does(model, agent)));
     }
 }
 
@@ -301,7 +307,7 @@ fn you_are_with(model: &Model) -> String {
     let name = model.name(agent.view.id);
     let asked = model.roster.question_of(agent.view.id).map(|question| question.asked);
     let state = match asked {
-        Some(asked) => format!(". It has waited for you for {}", in_words(&text::age(model.now.0 - asked.0))),
+        Some(asked) => format!(". It has waited for you for {}", text::in_words(&text::age(model.now.0 - asked.0))),
         None => format!(", {}", words::state_of(model, agent, false).state),
     };
     let kept = match model.desk().field.is_empty() {
@@ -332,23 +338,42 @@ fn question_lines(model: &Model, question: &QuestionView, lines: &mut Vec<String
 }
 
 fn agents(model: &Model, lines: &mut Vec<String>) {
-    let order = model.roster.order();
-    for agent in order.iter().take(MAX_LISTED).filter_map(|id| model.roster.agents.get(id)) {
+    let count = living(model).count();
+    if count == 0 {
+        lines.push("There is no agent yet.".to_owned());
+    }
+    for agent in living(model).take(MAX_LISTED) {
         let needs = matches!(model.roster.state(agent), State::Asks | State::Silent | State::BudgetUsed);
         let needs = if needs { " It needs you." } else { "" };
-        let said = words::state_of(model, agent, true);
-        lines.push(format!("{}: {}.{needs}", model.name(agent.view.id), said.state));
+        lines.push(format!("{}: {}{needs}", model.name(agent.view.id), does(model, agent)));
     }
-    if order.len() > MAX_LISTED {
-        lines.push(format!("{} more agents.", order.len() - MAX_LISTED));
+    if count > MAX_LISTED {
+        lines.push(format!("{} more.", counted(count - MAX_LISTED, "agent")));
     }
+}
+
+/// Its state as a sentence. What it asks for is a question already.
+fn does(model: &Model, agent: &RosterAgent) -> String {
+    let state = words::state_of(model, agent, true).state;
+    if state.ends_with('?') { state } else { format!("{state}.") }
+}
+
+/// The living in the order of the tree. The root does nothing by itself.
+fn living(model: &Model) -> impl Iterator<Item = &RosterAgent> {
+    let root = model.roster.root();
+    model.roster.order().iter().filter(move |id| Some(**id) != root).filter_map(|id| model.roster.agents.get(id))
 }
 
 fn sheet_lines(sheet: &Sheet, lines: &mut Vec<String>) {
     lines.push(format!("{}.", sheet.title.trim_end_matches('.')));
     lines.extend(sheet.rows.iter().map(|row| {
-        let left = row.left.trim().trim_start_matches("● ");
-        if row.right.is_empty() { left.to_owned() } else { format!("{left}, {}", row.right) }
+        // What stands in columns on the screen.
+        let parts = row.left.trim_start_matches("● ").split("  ").chain(row.right.split("  "));
+        let parts: Vec<&str> = parts.map(str::trim).filter(|part| !part.is_empty()).collect();
+        match &row.act {
+            Some(SheetAct::Propose(command)) => format!("{command}: {}", parts.join(", ")),
+            _ => parts.join(", "),
+        }
     }));
 }
 
@@ -358,18 +383,6 @@ fn quest_lines(quest: &QuestDocument, lines: &mut Vec<String>) {
         let status = serde_json::to_value(step.status).ok().and_then(|it| it.as_str().map(|it| it.replace('_', " ")));
         let doing = step.doing.as_deref().map(|doing| format!(", {doing}")).unwrap_or_default();
         lines.push(format!("Step {}: {}{doing}.", step.id, status.unwrap_or_default()));
-    }
-}
-
-/// `12 minutes` for `12 min`.
-fn in_words(age: &str) -> String {
-    match age.rsplit_once(' ') {
-        Some((number, "s")) => format!("{number} seconds"),
-        Some(("1", "min")) => "1 minute".to_owned(),
-        Some((number, "min")) => format!("{number} minutes"),
-        Some(("1", "h")) => "1 hour".to_owned(),
-        Some((number, "h")) => format!("{number} hours"),
-        _ => age.to_owned(),
     }
 }
 

@@ -28,7 +28,7 @@ impl PlainSession {
     /// Types a line, and gives what it wants to be done.
     fn types(&mut self, line: &str) -> Vec<Effect> {
         self.out.push(format!("{}{line}", plain::prompt(&self.model)));
-        let effects = plain::typed(&mut self.model, line, self.asked);
+        let effects = plain::typed(&mut self.model, line, self.asked).unwrap_or_default();
         self.asked = plain::asked_in_front(&self.model);
         self.told();
         effects
@@ -81,8 +81,11 @@ fn what_a_command_shows_is_told() {
     with_talk(&mut session.model, "k3Qd", table_begin("x"));
     session.told();
     session.out.clear();
+    session.model.roster.questions.push(super::wants_psql());
     session.types("/agents");
-    assert!(session.out.iter().any(|line| line == "slow-tests: silent for 13 min. It needs you."), "{:?}", session.out);
+    for told in ["slow-tests: silent for 13 min. It needs you.", "weaver-table: asks you: run psql? It needs you."] {
+        assert!(session.out.iter().any(|line| line == told), "{told}: {:?}", session.out);
+    }
     let effects = session.types("/check-mail");
     let Some(Effect::Get { tag, .. }) = effects.into_iter().next() else { panic!("the mail is not asked for") };
     update(&mut session.model, Msg::Answer { tag, result: Ok(json!({ "mail": [], "before": null, "head": 1 })) });
@@ -108,6 +111,30 @@ fn the_list_of_quests_is_told() {
     assert_eq!(session.out.len(), 1 + quests, "{:?}", session.out);
     session.types("/quest list");
     assert_eq!(session.out.len(), 2 * (1 + quests), "{:?}", session.out);
+}
+
+/// A question about a kill is told once, whatever else is told meanwhile, and a line that does not decide it is a line like every other.
+#[test]
+fn a_kill_is_asked_about_once() {
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    with_talk(&mut session.model, "k3Qd", table_begin("x"));
+    session.told();
+    session.out.clear();
+    for effect in session.types("/kill weaver") {
+        let Effect::Get { tag, .. } = effect else { panic!("{effect:?}") };
+        let preview = json!({ "head": 1, "killed": [id("9fA2"), id("k3Qd")], "moved": [], "stopped": [], "withdrawn": [], "cancelled": [] });
+        update(&mut session.model, Msg::Answer { tag, result: Ok(preview) });
+        session.told();
+    }
+    session.model.say("something else");
+    session.told();
+    session.told();
+    let asked = "Kill weaver? 1: keep it. 2: kill it alone. 3: kill it with all below, 2 in all.";
+    assert_eq!(session.out[1..], [asked, "something else"]);
+    let effects = session.types("/check-mail");
+    assert!(matches!(effects.as_slice(), [Effect::Get { .. }]), "{effects:?}");
+    assert!(session.out.iter().any(|line| line == "weaver is kept."), "{:?}", session.out);
 }
 
 /// Who needs you is told on request.

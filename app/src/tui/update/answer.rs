@@ -39,18 +39,25 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             None => Vec::new(),
         },
         (Tag::Fork { parent, field }, Err(why)) => {
+            model.awaited_fork = None;
             let place = field.map(|field| act::give_back_to(model, Some(parent), &field)).unwrap_or_default();
             model.say(words(&why) + &place);
             Vec::new()
         }
         (Tag::Answer { need, agent, words: said }, result) => {
             let is_from_home = matches!(&model.side, Some(Side::Home(home)) if home.outcomes.get(&need).is_some_and(|it| it == act::SENDING));
+            let here = || " Your words are still here.".to_owned();
             let kept = match &result {
+                Ok(_) => String::new(),
                 Err(_) if !is_from_home => match act::give_back_to(model, agent.or(model.current), &Field::of(&said)) {
-                    place if place.is_empty() => " Your words are still here.".to_owned(),
+                    place if place.is_empty() => here(),
                     place => place,
                 },
-                _ => " Your words are still here.".to_owned(),
+                Err(Failed::Refused { code, .. }) if code == "no_question" => {
+                    act::set_own_words_aside(model, &need).unwrap_or_default()
+                }
+                Err(_) if model.own.contains_key(&need) => here(),
+                Err(_) => String::new(),
             };
             let outcome = match &result {
                 Ok(value) => {
@@ -147,8 +154,8 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             }
             Vec::new()
         }
-        (Tag::Sheet, Ok(value)) => {
-            sheets::fill(model, &value);
+        (Tag::Sheet(kind, agent), Ok(value)) => {
+            sheets::fill(model, (kind, agent), &value);
             Vec::new()
         }
         (Tag::Event, Ok(value)) => {
@@ -205,12 +212,21 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             Vec::new()
         }
         (Tag::Search { agent, words }, Ok(value)) => act::found_in_log(model, agent, &words, &value),
-        (Tag::Sheet, Err(why)) => {
-            let words = words(&why);
-            if let Some(Side::Sheet(sheet)) = &mut model.side {
-                let rows = text::wrap(&text::clean(&words), SHEET_CELLS).into_iter().map(SheetRow::plain).collect();
+        (Tag::Sheet(kind, agent), Err(why)) => {
+            let rows = sheets::wrapped(model, &words(&why), SHEET_CELLS).into_iter().map(SheetRow::plain).collect();
+            if let Some(Side::Sheet(sheet)) = &mut model.side
+                && (sheet.kind, sheet.agent) == (kind, agent)
+            {
                 (sheet.title, sheet.rows, sheet.loading) = ("It cannot be shown".to_owned(), rows, false);
             }
+            Vec::new()
+        }
+        // A kill that cannot be shown is not asked about.
+        (Tag::KillPreview { agent, .. }, Err(why)) => {
+            if matches!(&model.overlay, Some(Overlay::Kill(ask)) if ask.agent == agent) {
+                model.overlay = None;
+            }
+            model.say(words(&why));
             Vec::new()
         }
         (_, Err(why)) => {

@@ -64,16 +64,12 @@ pub enum Attach {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attached {
     /// A text that fits into a message.
-    Text {
-        path: String,
-        text: String,
-    },
+    Text { path: String, text: String },
     /// Something that the agent reads itself.
-    Path {
-        path: String,
-        bytes: u64,
-    },
+    Path { path: String, bytes: u64 },
     Failed {
         why: String,
+        /// What was asked for, to be corrected.
+        command: String,
     },
 }

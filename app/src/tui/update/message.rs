@@ -4,7 +4,9 @@ use super::Attached;
 use crate::http::{AgentView, Overview};
 use crate::live_text::LivePiece;
 use crate::quest_document::QuestDocument;
+use crate::report::Report;
 use crate::tui::field::Field;
+use crate::tui::panel::SheetKind;
 use crate::tui::window::{Ancestor, Whole, Window, WindowPart};
 use crossterm::event::{KeyEvent, MouseEvent};
 use hatchery_core::{AgentId, EventId, Record, Timestamp};
@@ -55,6 +57,8 @@ pub enum Msg {
     /// What is wrong with the store, or nothing any more.
     Trouble(Option<String>),
     Up,
+    /// The daemon could not be reached even once, and why.
+    Unreached(Report),
     /// Everything was heard up to this time.
     Away {
         since: Timestamp,
@@ -124,7 +128,8 @@ pub enum Tag {
         agent: AgentId,
         cascade: bool,
     },
-    Sheet,
+    /// A list, and the agent that it is about.
+    Sheet(SheetKind, Option<AgentId>),
     Event,
     /// The event that one wants to go to.
     Goto {
