@@ -93,7 +93,10 @@ fn the_work_of_a_caller_that_was_killed_is_taken_over_and_its_message_too() {
     it.plays("a", complete());
     let heir = it.agent("a");
     assert!(heir != smith && it.role("a") == "smith");
-    assert!(it.told(heir).contains("does not exist any more") && it.told(heir).contains("The tinker that you asked for is done"));
+    assert!(
+        it.told(heir).contains("does not exist any more")
+            && it.told(heir).contains("The tinker that you asked for is done")
+    );
 }
 
 #[test]
