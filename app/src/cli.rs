@@ -219,7 +219,7 @@ pub fn command() -> clap::Command {
 
 /// The project in which a command works, and whether the command prints JSON.
 #[derive(Clone, Debug)]
-struct Context {
+struct CommandContext {
     project: Project,
     json: bool,
 }
@@ -303,7 +303,7 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
         true => Project::find_for_status(&start)?,
         false => Project::find(&start)?,
     };
-    let context = Context { project, json: cli.json };
+    let context = CommandContext { project, json: cli.json };
     if !cli.command.is_for_any_project() {
         context.project.check_owner()?;
     }
@@ -373,7 +373,7 @@ fn run(cli: Cli) -> Result<ExitCode, Report> {
     }
 }
 
-impl Context {
+impl CommandContext {
     fn config(&self) -> Result<Config, Report> {
         Config::resolve(&self.project, &Flags::default())
     }
@@ -387,7 +387,7 @@ fn asking<T>(task: impl Future<Output = Result<T, Report>>) -> Result<T, Report>
 
 /// Asks the daemon for a change, and prints a sentence about the result. With --json, prints the answer with its events.
 fn accepted(
-    context: &Context,
+    context: &CommandContext,
     path: &str,
     body: &serde_json::Value,
     words: impl FnOnce(&AcceptedAnswer) -> String,
@@ -408,7 +408,7 @@ fn or_seat(report: Report, agent: &str, command: impl FnOnce(Position) -> String
 
 /// Like `accepted`. The request is repeated if the connection breaks, and is carried out once.
 fn accepted_once(
-    context: &Context,
+    context: &CommandContext,
     path: &str,
     body: serde_json::Value,
     words: impl FnOnce(&AcceptedAnswer) -> String,
@@ -419,7 +419,7 @@ fn accepted_once(
 }
 
 fn show_accepted(
-    context: &Context,
+    context: &CommandContext,
     accepted: &serde_json::Value,
     words: impl FnOnce(&AcceptedAnswer) -> String,
 ) -> Result<ExitCode, Report> {

@@ -13,7 +13,7 @@ const FILE: &str = "context.json";
 const MAX_BYTES: usize = 1_024;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct ContextUse {
+struct ContextFile {
     /// Percent, rounded.
     usage: u8,
 }
@@ -25,7 +25,7 @@ pub fn file(project: &Project) -> PathBuf {
 /// Percent of the context window. None if a status line was never told.
 pub fn read(project: &Project) -> Option<u8> {
     let text = read_bounded(&file(project), MAX_BYTES).ok().flatten()?;
-    serde_json::from_slice::<ContextUse>(&text).ok().map(|told| told.usage).filter(|usage| *usage <= 100)
+    serde_json::from_slice::<ContextFile>(&text).ok().map(|told| told.usage).filter(|usage| *usage <= 100)
 }
 
 /// Notes what a status line was told, if that is new and Hatchery is used in the project. Fails silently: a status line has to print.
@@ -33,7 +33,7 @@ pub fn note(project: &Project, percent: f64) {
     let usage = percent.clamp(0.0, 100.0).round() as u8;
     if project.exists()
         && read(project) != Some(usage)
-        && let Ok(text) = serde_json::to_vec(&ContextUse { usage })
+        && let Ok(text) = serde_json::to_vec(&ContextFile { usage })
     {
         write_for_now(&file(project), &text, 0o600).unwrap_or_default();
     }

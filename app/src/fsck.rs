@@ -5,7 +5,7 @@ use crate::engine::recent::RecentMessages;
 use crate::engine::{EngineError, snapshot};
 use crate::log_head::LogHead;
 use crate::store::{Store, StoreError};
-use hatchery_core::history::Range;
+use hatchery_core::history::HistoryRange;
 use hatchery_core::{EventId, Record, World};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -170,7 +170,7 @@ fn bad_index(store: &dyn Store, ranges: &RecentMessages, head: EventId) -> Resul
     for (agent, of) in ranges.ranges().of {
         let expected = of.iter().flat_map(|range| range.first.0..=range.last.0.min(indexed.0));
         let mut found = Vec::new();
-        store.read_parts(&[Range { agent, after: EventId::START, upto: indexed }], &[], &mut |id, _| {
+        store.read_parts(&[HistoryRange { agent, after: EventId::START, upto: indexed }], &[], &mut |id, _| {
             found.push(id.0);
             ControlFlow::Continue(())
         })?;

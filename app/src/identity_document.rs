@@ -138,7 +138,7 @@ fn unpacked(value: Value) -> Vec<Value> {
 pub fn read(value: Value) -> Result<SeatDocument, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Read {
+    struct AnyForm {
         #[serde(rename = "_id")]
         id: Option<String>,
         grid_position: Option<u64>,
@@ -151,7 +151,7 @@ pub fn read(value: Value) -> Result<SeatDocument, String> {
         #[serde(default)]
         other_identities: Vec<IdentityFields>,
     }
-    let read: Read =
+    let read: AnyForm =
         serde_json::from_value(value).map_err(|error| format!("it is not an identity document: {error}"))?;
     let in_id = || read.id.as_deref()?.strip_prefix(ID)?.parse().ok();
     let number: u64 = read.grid_position.or_else(in_id).ok_or("it has no `gridPosition`")?;

@@ -2,7 +2,7 @@
 //! [`config::TAKES_EFFECT`](crate::config::TAKES_EFFECT) allows it. A file that is wrong, or brings something for which the user was not asked, changes
 //! nothing.
 
-use crate::config::{self, Config, Flags, Notify, SettingsFile, TakesEffect, Written};
+use crate::config::{self, Config, Flags, Notify, SettingsFile, TakesEffect, WrittenSettings};
 use crate::http::RunDefaults;
 use crate::project::Project;
 use crate::report::{Code, Report};
@@ -22,7 +22,7 @@ pub struct LiveSettings {
     flags: Flags,
     context: Arc<RunnerContext>,
     /// What the daemon has read when it started.
-    first: Written,
+    first: WrittenSettings,
     seats: config::SeatDefaults,
     used: Mutex<Used>,
     notify: watch::Sender<Notify>,
@@ -32,7 +32,7 @@ pub struct LiveSettings {
 #[derive(Debug)]
 struct Used {
     mark: String,
-    written: Written,
+    written: WrittenSettings,
     defaults: Arc<RunDefaults>,
 }
 

@@ -22,7 +22,8 @@ use crate::quest_document::QuestDocument;
 use crate::report::{Context as _, Report};
 use crate::run_folder::RunFolder;
 use arguments::{
-    CheckMail, Fork, GetQuest, Kill, PlanSteps, Ps, ReadMail, Register, Send, SetRequirements, SignalBack, Wait,
+    CheckMailArguments, ForkArguments, GetQuestArguments, KillArguments, PlanStepsArguments, PsArguments,
+    ReadMailArguments, RegisterArguments, SendArguments, SetRequirementsArguments, SignalBackArguments, WaitArguments,
 };
 use hatchery_core::quest::StepPlan;
 use hatchery_core::seat::{FaceVariant, Identity};
@@ -165,18 +166,18 @@ impl Server {
             arguments::read(tool, given).map_err(ToolError)
         }
         match tool.name.as_ref() {
-            Fork::NAME => self.fork(read(tool, given)?).await,
-            Kill::NAME => self.kill(read(tool, given)?).await,
-            Send::NAME => self.send(read(tool, given)?).await,
-            CheckMail::NAME => self.check_mail(read(tool, given)?).await,
-            ReadMail::NAME => self.read_mail(read(tool, given)?).await,
-            Wait::NAME => self.wait(read(tool, given)?).await,
-            Ps::NAME => self.ps(read(tool, given)?).await,
-            SignalBack::NAME => self.signal_back(&read(tool, given)?).await,
-            SetRequirements::NAME => self.set_requirements(read(tool, given)?).await,
-            PlanSteps::NAME => self.plan_steps(read(tool, given)?).await,
-            Register::NAME => self.register(read(tool, given)?).await,
-            GetQuest::NAME => self.get_quest(read(tool, given)?).await,
+            ForkArguments::NAME => self.fork(read(tool, given)?).await,
+            KillArguments::NAME => self.kill(read(tool, given)?).await,
+            SendArguments::NAME => self.send(read(tool, given)?).await,
+            CheckMailArguments::NAME => self.check_mail(read(tool, given)?).await,
+            ReadMailArguments::NAME => self.read_mail(read(tool, given)?).await,
+            WaitArguments::NAME => self.wait(read(tool, given)?).await,
+            PsArguments::NAME => self.ps(read(tool, given)?).await,
+            SignalBackArguments::NAME => self.signal_back(&read(tool, given)?).await,
+            SetRequirementsArguments::NAME => self.set_requirements(read(tool, given)?).await,
+            PlanStepsArguments::NAME => self.plan_steps(read(tool, given)?).await,
+            RegisterArguments::NAME => self.register(read(tool, given)?).await,
+            GetQuestArguments::NAME => self.get_quest(read(tool, given)?).await,
             GetState::NAME => self.get_state(read(tool, given)?).await,
             ChangeState::NAME => self.change_state(read(tool, given)?).await,
             WorkflowCommand::NAME => self.workflow_command(read(tool, given)?).await,
@@ -188,7 +189,7 @@ impl Server {
         }
     }
 
-    async fn fork(&self, Fork { prompt, name, at }: Fork) -> Result<ToolAnswer, ToolError> {
+    async fn fork(&self, ForkArguments { prompt, name, at }: ForkArguments) -> Result<ToolAnswer, ToolError> {
         let (accepted, child) = match &self.run_tools {
             Some(run_tools) => {
                 let child = clock::new_agent_id();
@@ -211,7 +212,7 @@ impl Server {
         Ok(ToolAnswer { text, data: json!({ "agent": child, "waits": waits }), next })
     }
 
-    async fn kill(&self, Kill { agent, cascade, remark }: Kill) -> Result<ToolAnswer, ToolError> {
+    async fn kill(&self, KillArguments { agent, cascade, remark }: KillArguments) -> Result<ToolAnswer, ToolError> {
         let accepted: Value = match &self.run_tools {
             Some(run_tools) => run_tools.call(Call::Kill { agent, cascade, remark }).await?,
             None => {
@@ -225,7 +226,7 @@ impl Server {
         Ok(ToolAnswer { text, data: json!({ "killed": killed, "moved_up": moved_up }), next: None })
     }
 
-    async fn send(&self, Send { to, body }: Send) -> Result<ToolAnswer, ToolError> {
+    async fn send(&self, SendArguments { to, body }: SendArguments) -> Result<ToolAnswer, ToolError> {
         let accepted: Value = match &self.run_tools {
             Some(run_tools) => run_tools.call(Call::Send { to, body }).await?,
             None => {
@@ -239,19 +240,19 @@ impl Server {
         Ok(ToolAnswer { text, data: json!({ "mail": id, "to": to }), next: None })
     }
 
-    async fn check_mail(&self, CheckMail {}: CheckMail) -> Result<ToolAnswer, ToolError> {
+    async fn check_mail(&self, CheckMailArguments {}: CheckMailArguments) -> Result<ToolAnswer, ToolError> {
         let unread: MailList = self.client().await?.get(&self.mailbox("")).await?;
         let (text, next) = words::unread(&unread);
         let headers: Vec<_> = unread.mail.iter().map(|mail| &mail.header).collect();
         Ok(ToolAnswer { text, data: json!({ "mail": headers }), next })
     }
 
-    async fn read_mail(&self, ReadMail { mail }: ReadMail) -> Result<ToolAnswer, ToolError> {
+    async fn read_mail(&self, ReadMailArguments { mail }: ReadMailArguments) -> Result<ToolAnswer, ToolError> {
         let mail: Mail = self.client().await?.ask(&self.mailbox("/read"), &json!({ "mail": mail })).await?;
         Ok(ToolAnswer { text: words::mail(&mail), data: json!(mail), next: None })
     }
 
-    async fn wait(&self, Wait { from, timeout }: Wait) -> Result<ToolAnswer, ToolError> {
+    async fn wait(&self, WaitArguments { from, timeout }: WaitArguments) -> Result<ToolAnswer, ToolError> {
         let timeout = timeout.map_or(arguments::USUAL_TIMEOUT_S, |it| it.0);
         let of = self.agent.to_string();
         let waited = patience::wait(&self.project, &of, &from, Duration::from_secs(timeout)).await?;
@@ -259,7 +260,7 @@ impl Server {
         Ok(ToolAnswer { text, data: json!(waited), next })
     }
 
-    async fn ps(&self, Ps { all }: Ps) -> Result<ToolAnswer, ToolError> {
+    async fn ps(&self, PsArguments { all }: PsArguments) -> Result<ToolAnswer, ToolError> {
         let AgentList { mut agents, .. } = self.client().await?.get("/api/agents").await?;
         agents.retain(|agent| all || agent.state.is_living());
         let text = words::agents(&agents, self.agent);
@@ -267,7 +268,7 @@ impl Server {
     }
 
     /// Records the signal. The core checks it (`quest/signal.rs`) and acts on it when the agent's run is over (`quest/follow.rs`).
-    async fn signal_back(&self, signal: &SignalBack) -> Result<ToolAnswer, ToolError> {
+    async fn signal_back(&self, signal: &SignalBackArguments) -> Result<ToolAnswer, ToolError> {
         let given = serde_json::to_value(signal).map_err(|error| ToolError(error.to_string()))?;
         self.for_the_quest(Call::Signal(given)).await?;
         let text = format!("{} is recorded for step `{}`", signal.signal, signal.step_id);
@@ -275,7 +276,7 @@ impl Server {
         Ok(ToolAnswer { text, data: json!({ "signal": signal.signal, "stepId": signal.step_id }), next })
     }
 
-    async fn set_requirements(&self, given: SetRequirements) -> Result<ToolAnswer, ToolError> {
+    async fn set_requirements(&self, given: SetRequirementsArguments) -> Result<ToolAnswer, ToolError> {
         let (contexts, observables) = (given.contexts.len(), given.observables.len());
         self.for_the_quest(Call::SetRequirements(given.into())).await?;
         let text = format!("{contexts} contexts and {observables} observables are recorded");
@@ -283,7 +284,7 @@ impl Server {
         Ok(ToolAnswer { text, data: json!({ "contexts": contexts, "observables": observables }), next })
     }
 
-    async fn plan_steps(&self, given: PlanSteps) -> Result<ToolAnswer, ToolError> {
+    async fn plan_steps(&self, given: PlanStepsArguments) -> Result<ToolAnswer, ToolError> {
         let steps: Vec<StepPlan> = given.steps.into_iter().map(StepPlan::from).collect();
         let count = steps.len();
         self.for_the_quest(Call::PlanSteps { steps }).await?;
@@ -291,7 +292,7 @@ impl Server {
         Ok(ToolAnswer { text: format!("a plan of {count} steps is recorded"), data: json!({ "steps": count }), next })
     }
 
-    async fn get_quest(&self, GetQuest {}: GetQuest) -> Result<ToolAnswer, ToolError> {
+    async fn get_quest(&self, GetQuestArguments {}: GetQuestArguments) -> Result<ToolAnswer, ToolError> {
         let agent: AgentView = self.client().await?.get(&agent_path(&self.agent.to_string(), "")).await?;
         let assignment = agent.assignment.ok_or_else(|| ToolError("you do not work on a quest".into()))?;
         let quest: QuestDocument = self.client().await?.get(&quest_path(&assignment.quest.to_string(), "")).await?;
@@ -304,8 +305,8 @@ impl Server {
         })
     }
 
-    async fn register(&self, given: Register) -> Result<ToolAnswer, ToolError> {
-        let Register { name, soul, color_name, gender, eyes, mouth } = given;
+    async fn register(&self, given: RegisterArguments) -> Result<ToolAnswer, ToolError> {
+        let RegisterArguments { name, soul, color_name, gender, eyes, mouth } = given;
         let face = (eyes.is_some() || mouth.is_some())
             .then(|| FaceVariant { eyes: eyes.unwrap_or_default(), mouth: mouth.unwrap_or_default() });
         let identity = Identity {

@@ -243,7 +243,7 @@ impl RunFolder {
     /// The format in which the folder was written. None if there is nothing in it yet.
     pub fn format(&self) -> io::Result<Option<u32>> {
         #[derive(Deserialize)]
-        struct Written {
+        struct FormatOnly {
             // The first version did not say it.
             #[serde(default = "first")]
             format: u32,
@@ -251,18 +251,18 @@ impl RunFolder {
         fn first() -> u32 {
             1
         }
-        Ok(self.read::<Written>("launch.json")?.map(|written| written.format))
+        Ok(self.read::<FormatOnly>("launch.json")?.map(|written| written.format))
     }
 
     /// Without a sync: after a power failure there is no process, and a damaged file is written again.
     pub fn write_launch(&self, launch: &Launch) -> io::Result<()> {
         #[derive(Serialize)]
-        struct Written<'a> {
+        struct LaunchWithFormat<'a> {
             format: u32,
             #[serde(flatten)]
             launch: &'a Launch,
         }
-        let written = serde_json::to_vec(&Written { format: FORMAT, launch })?;
+        let written = serde_json::to_vec(&LaunchWithFormat { format: FORMAT, launch })?;
         project::write_for_now(&self.path.join("launch.json"), &written, 0o600)
     }
 

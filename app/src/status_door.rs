@@ -316,7 +316,7 @@ fn changed_path(change: &StatusChange) -> Option<&StatusPath> {
 fn event_id(change: &StatusChange, document: &StatusDocument) -> Option<Json> {
     let StatusChange::RecordEvent { event, id } = change else { return None };
     let own = build_event::id_of(&event.object()?);
-    let known = || build_event::id_of(&build_event::copy_of(document, event)?);
+    let known = || build_event::id_of(&build_event::repeated_event(document, event)?);
     Some(own.or_else(known).as_deref().unwrap_or(id).into())
 }
 

@@ -24,7 +24,7 @@ use crate::status_log;
 use crate::status_view::StatusView;
 use hatchery_core::idea_inbox::IdeaInbox;
 use hatchery_core::status::StatusDocument;
-use hatchery_core::status::foreign::{InboxEdits, Writer, Written};
+use hatchery_core::status::foreign::{InboxEdits, Writer, WrittenVersions};
 use hatchery_core::status::kept::LAST_UPDATED;
 use hatchery_core::{Command, Event, EventId, Record, World};
 use std::fmt;
@@ -201,14 +201,14 @@ struct Remembered<T> {
     /// What the file holds, if Hatchery wrote it or found it true.
     content: Option<Vec<u8>>,
     /// What others' changes are compared with.
-    written: Written<T>,
+    written: WrittenVersions<T>,
     /// What is about to be written: what the log says, and the whole file.
     next: Option<(T, T)>,
 }
 
 impl<T> Default for Remembered<T> {
     fn default() -> Self {
-        Self { content: None, written: Written::default(), next: None }
+        Self { content: None, written: WrittenVersions::default(), next: None }
     }
 }
 
@@ -252,7 +252,7 @@ impl Files {
     fn remember(&self, world: &World) {
         let mut memory = self.memory();
         if let Some((content, file)) = self.recall::<StatusDocument>(StatusFile::State) {
-            memory.state.written = Written::<StatusDocument>::begun(world, &file, clock::now());
+            memory.state.written = WrittenVersions::<StatusDocument>::begun(world, &file, clock::now());
             memory.state.content = Some(content);
         }
         if let Some((content, file)) = self.recall::<IdeaInbox>(StatusFile::Inbox) {

@@ -21,7 +21,7 @@ use crate::status_view::StatusView;
 use crate::store::{self, Store, StoreUrl};
 use hatchery_core::idea_inbox::IdeaInbox;
 use hatchery_core::status::StatusDocument;
-use hatchery_core::status::foreign::{FileEdits, InboxEdits, Writer, Written};
+use hatchery_core::status::foreign::{FileEdits, InboxEdits, Writer, WrittenVersions};
 use hatchery_core::status::kept::LAST_UPDATED;
 use hatchery_core::{Command, Event, EventId, World};
 use std::fs::Metadata;
@@ -136,7 +136,7 @@ fn follow_state(
     let (world, view) = (&log.world, StatusView::new(project));
     let (replaced, bytes, found) = found::<StatusDocument>(folder)?;
     let last = folder.last_known::<StatusDocument>(log.took_state);
-    let written = last.as_ref().map_or_else(Written::default, |(_, file)| Written::begun(world, file, clock::now()));
+    let written = last.as_ref().map_or_else(WrittenVersions::default, |(_, file)| WrittenVersions::begun(world, file, clock::now()));
     let (is_last, is_ours) = origin(folder, &bytes, last.as_ref());
     let edits = match &found {
         Some(found) if !is_last => written.edits(world, found, writer(is_ours)),
@@ -160,7 +160,7 @@ fn follow_inbox(
 ) -> Result<FollowedFile<IdeaInbox>, Report> {
     let (replaced, bytes, found) = found::<IdeaInbox>(folder)?;
     let last = folder.last_known::<IdeaInbox>(*took_inbox);
-    let mut written = Written::<IdeaInbox>::default();
+    let mut written = WrittenVersions::<IdeaInbox>::default();
     if let Some((_, file)) = &last {
         written.wrote(file, clock::now());
     }

@@ -8,7 +8,7 @@ pub mod postgres;
 pub mod sqlite;
 mod sum;
 
-use hatchery_core::history::Range;
+use hatchery_core::history::HistoryRange;
 use hatchery_core::{AgentId, EventId};
 use std::fmt;
 use std::ops::ControlFlow;
@@ -99,7 +99,7 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Passes all messages of the ranges of a history to `visit` as they arrive: those in the index, and those in `recent`, which the
     /// caller adds. They are not in order, and a message that is in both comes twice. Checksums are compared as in `read_after`.
-    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError>;
+    fn read_parts(&self, parts: &[HistoryRange], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError>;
 
     /// Replaces all snapshots and the whole index by a snapshot and ranges that were computed from the whole log: everything at once, or
     /// nothing. False, without a change, if the index is sound and contains more events by now.

@@ -149,8 +149,8 @@ pub struct Within<const LOW: u64, const HIGH: u64>(pub u64);
 
 impl<'de, const LOW: u64, const HIGH: u64> Deserialize<'de> for Within<LOW, HIGH> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Range<const LOW: u64, const HIGH: u64>;
-        impl<const LOW: u64, const HIGH: u64> Visitor<'_> for Range<LOW, HIGH> {
+        struct WithinVisitor<const LOW: u64, const HIGH: u64>;
+        impl<const LOW: u64, const HIGH: u64> Visitor<'_> for WithinVisitor<LOW, HIGH> {
             type Value = u64;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -164,7 +164,7 @@ impl<'de, const LOW: u64, const HIGH: u64> Deserialize<'de> for Within<LOW, HIGH
                 }
             }
         }
-        deserializer.deserialize_u64(Range::<LOW, HIGH>).map(Self)
+        deserializer.deserialize_u64(WithinVisitor::<LOW, HIGH>).map(Self)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::report::{Context as _, Report};
 use crate::store::{Batch, Row, Store, StoreError};
+use hatchery_core::event::wire_id;
 use hatchery_core::{EventId, Record, World};
 use std::io::BufRead;
 use std::ops::ControlFlow;
@@ -83,11 +84,7 @@ fn read_line(input: &mut dyn BufRead, line: &mut String) -> std::io::Result<bool
 
 /// Reads one exported event and applies it to the world, which fails if it contradicts the events before it.
 fn take_line(line: &str, world: &mut World) -> Result<Row, String> {
-    #[derive(serde::Deserialize)]
-    struct Numbered {
-        id: EventId,
-    }
-    let Numbered { id } = serde_json::from_str(line).map_err(|error| format!("it is not an event: {error}"))?;
+    let id = wire_id(line).map_err(|error| format!("it is not an event: {error}"))?;
     let record = Record::read(id, line).map_err(|error| error.to_string())?;
     world.apply(&record).map_err(|error| error.to_string())?;
     // The text of the file, so that a field that this version does not know is kept.

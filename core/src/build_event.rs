@@ -203,7 +203,7 @@ impl ContextHealth {
 }
 
 /// The known event that was given again, if the given event has a time and no id. Some programs report an event twice.
-pub fn copy_of(document: &StatusDocument, given: &Json) -> Option<Object> {
+pub fn repeated_event(document: &StatusDocument, given: &Json) -> Option<Object> {
     let given = given.object().filter(|given| given.get("timestamp").is_some() && id_of(given).is_none())?;
     let events = document.field("buildEvents").and_then(Json::list).unwrap_or_default();
     events.iter().filter_map(Json::object).find(|known| is_copy(known, &given))

@@ -107,7 +107,7 @@ pub enum CutHow {
 
 /// A range of one agent's own messages: those after one id, up to and including another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct HistoryRange {
     pub agent: AgentId,
     pub after: EventId,
     pub upto: EventId,
@@ -123,7 +123,7 @@ pub enum RewindTo {
 
 /// The ranges that make up an agent's history, in order. Walks backwards to the nearest clear or to the root. Reads only the world, and has
 /// no limit of depth.
-pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
+pub fn ranges(world: &World, leaf: AgentId) -> Vec<HistoryRange> {
     let mut found = Vec::new();
     let mut ceiling = EventId(u64::MAX);
     let mut current = world.agent(leaf).map(|it| (leaf, it.last_message));
@@ -133,7 +133,7 @@ pub fn ranges(world: &World, leaf: AgentId) -> Vec<Range> {
         for (after, upto) in kept.into_iter().rev() {
             let upto = upto.min(ceiling);
             if after < upto {
-                found.push(Range { agent, after, upto });
+                found.push(HistoryRange { agent, after, upto });
             }
         }
         match inherits {

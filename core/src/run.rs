@@ -224,7 +224,7 @@ impl Run {
     /// Whether the process only waits for a message, so that its silence means nothing.
     fn listens(&self, conversation: &Conversation) -> bool {
         let at_rest =
-            matches!(self.state, RunState::Running { .. }) && !self.attempt.in_turn && conversation.unheard.is_empty();
+            matches!(self.state, RunState::Running { .. }) && !self.attempt.in_turn && conversation.waiting.is_empty();
         at_rest && !self.is_last(conversation)
     }
 
@@ -243,7 +243,7 @@ impl Run {
 
     /// Whether the process may end, because its work is done or cannot be done.
     fn is_last(&self, conversation: &Conversation) -> bool {
-        let done = self.turns > 0 && !self.attempt.in_turn && conversation.unheard.is_empty();
+        let done = self.turns > 0 && !self.attempt.in_turn && conversation.waiting.is_empty();
         let failed = self.attempt.outcome.last_turn().is_some() && !self.attempt.had_finished();
         let stays = self.spec.stays && self.attempt.capabilities.stays_open;
         // Some agent programs do not exit if they cannot open the session or do not accept the model. The deliveries in the queue are then
@@ -320,7 +320,7 @@ pub(crate) fn adopt(
         .collect())
 }
 
-/// The agent that owns a conversation. None if nobody does, or if the owner is dead and its process has ended, so that another agent can
+/// The agent that owns a conversation. None if no agent does, or if the owner is dead and its process has ended, so that another agent can
 /// adopt the conversation.
 pub fn holder(world: &World, session: &str) -> Option<AgentId> {
     world
@@ -363,7 +363,7 @@ pub(crate) fn say(world: &World, agent: AgentId, text: &str, spec: Option<&RunSp
     let said = crate::history::add(world, agent, MessageKind::User, text)?;
     // An agent of the seats receives nothing outside of their session.
     crate::seat::session_of(world, agent)?;
-    // The message would wait for a run that nobody has requested.
+    // The message would wait for a run that was not requested.
     let is_stopping = |run: &&Run| matches!(run.state, RunState::Stopping { .. }) && !world.seats().awaits(agent);
     if let Some(run) = world.run(agent).filter(is_stopping) {
         return Err(Refusal::RunStopping { agent, run: run.number });

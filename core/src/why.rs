@@ -96,8 +96,8 @@ pub fn why(world: &World, agent: AgentId) -> Option<Why> {
     if let Some((number, past)) = world.past_runs(agent).last() {
         add(format!("run {number} ended: {}. {}", past.cause, past.detail), past.ended);
     }
-    if let Some(conversation) = world.conversation(agent).filter(|conversation| !conversation.unheard.is_empty()) {
-        add(format!("{} of its messages not confirmed yet", conversation.unheard.len()), it.last_active);
+    if let Some(conversation) = world.conversation(agent).filter(|conversation| !conversation.waiting.is_empty()) {
+        add(format!("{} of its messages not confirmed yet", conversation.waiting.len()), it.last_active);
     }
     if it.open_tools > 0 {
         let have = if it.open_tools == 1 { "has" } else { "have" };

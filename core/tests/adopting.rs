@@ -81,7 +81,7 @@ fn a_word_to_it_goes_on_with_the_conversation_and_old_costs_are_not_ours() {
     when(&mut world, &Command::Say { agent: ONE, text: "go on".into(), spec: Some(spec()) });
     let conversation = world.conversation(ONE).unwrap();
     // The word itself, and no briefing: the conversation knows the rest.
-    assert_eq!(conversation.unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Message]);
+    assert_eq!(conversation.waiting.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Message]);
     let of = AttemptId { agent: ONE, run: 1, attempt: 1 };
     let process = Process { pid: 7, began: 7 };
     when(

@@ -138,7 +138,7 @@ fn a_long_queue_is_heard_one_by_one() {
         let outputs = vec![Output::Heard { id: wire_name(delivery) }];
         live(&mut world, &Command::TakeOutput { of, from: at, upto: at + 1, outputs });
     }
-    assert!(world.conversation(id(0)).is_some_and(|conversation| conversation.unheard.is_empty()));
+    assert!(world.conversation(id(0)).is_some_and(|conversation| conversation.waiting.is_empty()));
 }
 
 #[test]

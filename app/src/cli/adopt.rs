@@ -1,7 +1,7 @@
 //! `hatchery adopt`
 
 use super::paint::{DIM, WARN, paint};
-use super::{Context, asking, counted, print_json, print_line, say};
+use super::{CommandContext, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{Adoptable, AdoptableList, AdoptedView};
@@ -45,7 +45,7 @@ const SHOWN_CHARS: usize = 60;
 /// How many characters of an id are shown, if these are enough to distinguish all ids.
 const SHORT_ID: usize = 8;
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     if args.name.is_some() && args.sessions.len() > 1 {
         return Err(Report::new(Code::Usage, "one name cannot be given to several agents")
             .hint("adopt them one by one, or name them later with `hatchery rename`"));
@@ -72,7 +72,7 @@ fn free(list: AdoptableList) -> Vec<String> {
     free.into_iter().map(|session| session.session).collect()
 }
 
-fn list(context: &Context, list: &AdoptableList) -> Result<ExitCode, Report> {
+fn list(context: &CommandContext, list: &AdoptableList) -> Result<ExitCode, Report> {
     if context.json {
         print_json(list)?;
         return Ok(ExitCode::SUCCESS);
@@ -120,7 +120,7 @@ fn short_enough(sessions: &[Adoptable]) -> usize {
 
 /// Adopts the conversations one after the other. If one conversation cannot be adopted, the others still are.
 async fn adopt(
-    context: &Context,
+    context: &CommandContext,
     client: &Client,
     sessions: &[String],
     name: Option<&str>,

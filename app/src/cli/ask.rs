@@ -2,7 +2,7 @@
 
 use super::paint::{DIM, STRONG, paint, printable};
 use super::short_ids::ShortIds;
-use super::{Context, accepted_once, asking, caller_id, number, print_json, print_line, say, text_or_stdin};
+use super::{CommandContext, accepted_once, asking, caller_id, number, print_json, print_line, say, text_or_stdin};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{QuestionList, QuestionView};
@@ -43,7 +43,7 @@ enum AskCommand {
     },
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     match &args.what {
         AskCommand::List { everywhere: true } => list_everywhere(context),
         AskCommand::List { everywhere: false } => list(context),
@@ -61,7 +61,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
 }
 
-fn list(context: &Context) -> Result<ExitCode, Report> {
+fn list(context: &CommandContext) -> Result<ExitCode, Report> {
     let list: QuestionList = asking(async { Client::visit(&context.project).await?.get("/api/questions").await })?;
     if context.json {
         print_json(&list)?;
@@ -77,7 +77,7 @@ fn list(context: &Context) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list_everywhere(context: &Context) -> Result<ExitCode, Report> {
+fn list_everywhere(context: &CommandContext) -> Result<ExitCode, Report> {
     let mut lists = Vec::new();
     let answers = asking(projects::everywhere("/api/questions"))?;
     let silent = projects::silent(&answers);

@@ -3,7 +3,7 @@
 use super::follow::Following;
 use super::paint::{BAD, DIM, STRONG, paint, printable};
 use super::typed::{self, Addressee};
-use super::{Context, asking, counted, print_json_text, print_line, reference, say};
+use super::{CommandContext, asking, counted, print_json_text, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::{AgentView, called_with};
@@ -46,7 +46,7 @@ pub enum Until {
     Answered(EventId),
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
         let client = Client::visit(&context.project).await?;
         let agent: AgentView = client.get(&agent_path(&args.agent, "")).await?;
@@ -75,7 +75,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 
 /// Prints an agent's events as they arrive. In a terminal, also sends the typed lines to the agent, as answers and messages.
 pub async fn talk(
-    context: &Context,
+    context: &CommandContext,
     client: Client,
     agent: &str,
     cursor: u64,
@@ -89,7 +89,7 @@ pub async fn talk(
 }
 
 /// Prints the agent's id and name, so that the user can give other commands about this agent.
-pub fn introduce(context: &Context, agent: &str) {
+pub fn introduce(context: &CommandContext, agent: &str) {
     if !context.json {
         say(paint(DIM, format_args!("agent {agent}")));
     }
@@ -97,7 +97,7 @@ pub fn introduce(context: &Context, agent: &str) {
 
 /// Prints an agent's events as they arrive.
 pub async fn follow(
-    context: &Context,
+    context: &CommandContext,
     client: Client,
     agent: &str,
     cursor: u64,
@@ -187,7 +187,7 @@ fn whose(event: &Event) -> Option<AgentId> {
 }
 
 /// The agent's own words go to standard output; everything else about the agent goes to standard error.
-fn show(context: &Context, record: &Record, has_seat: bool) -> Result<(), Report> {
+fn show(context: &CommandContext, record: &Record, has_seat: bool) -> Result<(), Report> {
     match &record.event {
         Event::Message(MessageEvent::Added { kind: MessageKind::Assistant, content, .. }) if has_seat => {
             let shown = shown(content);

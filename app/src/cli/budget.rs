@@ -1,6 +1,6 @@
 //! `hatchery budget`
 
-use super::{Context, accepted, asking, print_json, print_line, reference, say};
+use super::{CommandContext, accepted, asking, print_json, print_line, reference, say};
 use crate::client::Client;
 use crate::http::BudgetList;
 use crate::report::Report;
@@ -29,7 +29,7 @@ Examples:
   hatchery budget 2.50 --agent docs
   hatchery budget none             removes the daily budget";
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     match args.limit.as_deref() {
         None => list(context),
         Some(limit) => {
@@ -45,7 +45,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
 }
 
-fn list(context: &Context) -> Result<ExitCode, Report> {
+fn list(context: &CommandContext) -> Result<ExitCode, Report> {
     let list: BudgetList = asking(async { Client::visit(&context.project).await?.get("/api/budgets").await })?;
     if context.json {
         print_json(&list)?;

@@ -2,7 +2,7 @@
 
 use super::paint::{BAD, DIM, GOOD, WARN, paint, printable};
 use super::state::changed;
-use super::{Context, print_json, print_line, say, text_or_stdin};
+use super::{CommandContext, print_json, print_line, say, text_or_stdin};
 use crate::clock;
 use crate::http::ResumeView;
 use crate::report::{Code, Report};
@@ -93,7 +93,7 @@ enum Outdated {
     Keep,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let door = StatusDoor::of(&context.project);
     let change = match &args.what {
         BuildCommand::Plan { plan, fresh } => {
@@ -141,7 +141,7 @@ impl ChunkAction {
     }
 }
 
-fn show(context: &Context, document: &StatusDocument) -> Result<(), Report> {
+fn show(context: &CommandContext, document: &StatusDocument) -> Result<(), Report> {
     let run = BuildRun::read(document).ok_or_else(|| refusal(BuildError::NoRun))?;
     if context.json {
         return print_json(&document.field("buildRun").and_then(Json::value));
@@ -168,7 +168,7 @@ fn line(run: &BuildRun, chunk: &Chunk) -> String {
 }
 
 fn resume(
-    context: &Context,
+    context: &CommandContext,
     door: &StatusDoor,
     choose: Option<ResumeChoice>,
     rebuild: &[ChunkId],

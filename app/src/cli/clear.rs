@@ -1,6 +1,6 @@
 //! `hatchery clear`
 
-use super::{Context, accepted, reference};
+use super::{CommandContext, accepted, reference};
 use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ pub struct Args {
     agent: String,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     accepted(context, &agent_path(&args.agent, "/clear"), &serde_json::json!({}), |_| {
         format!("the history of {} starts again from nothing; earlier messages stay in the log", args.agent)
     })

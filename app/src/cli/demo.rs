@@ -5,7 +5,7 @@ pub(super) mod audit;
 use super::follow::Following;
 use super::paint::{BAD, DIM, GOOD, STRONG, paint};
 use super::quest::watch;
-use super::{Context, asking, print_json_text, print_line};
+use super::{CommandContext, asking, print_json_text, print_line};
 use crate::client::Client;
 use crate::client::paths::quest_path;
 use crate::project::Project;
@@ -65,7 +65,7 @@ const CLEAR_PATIENCE: Duration = Duration::from_secs(20);
 /// The exit code that shells use for a command that Ctrl-C has ended.
 pub(super) const INTERRUPTED: u8 = 130;
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let folder = tempfile::Builder::new().prefix("hatchery-demo-").tempdir().context("no temporary folder")?;
     let project = lay_out(folder.path())?;
     let played = asking(async {

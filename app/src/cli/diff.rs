@@ -1,7 +1,7 @@
 //! `hatchery diff`
 
 use super::paint::{BAD, DIM, GOOD, STRONG, paint, printable};
-use super::{Context, asking, branch, counted, print_json, print_line, reference, say};
+use super::{CommandContext, asking, branch, counted, print_json, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::{agent_path, branch_path, escaped, quest_path};
 use crate::http::{AgentView, BranchKind, BranchView};
@@ -30,7 +30,7 @@ Examples:
   hatchery diff              the only branch
   hatchery diff docs --stat  the files that the agent `docs` has changed";
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
         let client = Client::visit(&context.project).await?;
         let path = changes_path(&client, args.who.as_deref()).await?;

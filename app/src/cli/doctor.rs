@@ -3,7 +3,7 @@
 mod players;
 
 use super::paint::{BAD, DIM, GOOD, WARN, paint, printable};
-use super::{Context, asking, counted, print_json, print_line};
+use super::{CommandContext, asking, counted, print_json, print_line};
 use crate::client::{Client, Sight};
 use crate::config::Config;
 use crate::harness::{find_program, place_of};
@@ -42,7 +42,7 @@ enum Grade {
 /// With less free space, the disk may soon be full, and the log cannot grow.
 const LOW_DISK_BYTES: u64 = 1 << 30;
 
-pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, _args: &Args) -> Result<ExitCode, Report> {
     let mut findings = Checkup { json: context.json, all: Vec::new() };
     let root = context.project.root().display().to_string();
     findings.add([Finding { about: "project", verdict: Grade::Good, what: root }])?;
@@ -94,7 +94,7 @@ impl Checkup {
     }
 }
 
-fn settings(context: &Context) -> String {
+fn settings(context: &CommandContext) -> String {
     let file = context.project.config_file();
     match file.exists() {
         true => file.display().to_string(),
@@ -102,7 +102,7 @@ fn settings(context: &Context) -> String {
     }
 }
 
-fn daemon(context: &Context) -> Result<Finding, Report> {
+fn daemon(context: &CommandContext) -> Result<Finding, Report> {
     let (verdict, what) = match asking(async { Ok(Client::look(&context.project).await) })? {
         Sight::Answers(daemon) if daemon.version != version() => {
             let theirs = &daemon.version;
@@ -125,7 +125,7 @@ fn daemon(context: &Context) -> Result<Finding, Report> {
     Ok(Finding { about: "daemon", verdict, what })
 }
 
-fn folder(context: &Context) -> Finding {
+fn folder(context: &CommandContext) -> Finding {
     let data = context.project.data();
     let place: &Path = if data.is_dir() { &data } else { context.project.root() };
     if let Err(report) = context.project.check_owner() {
@@ -153,7 +153,7 @@ fn folder(context: &Context) -> Finding {
 }
 
 /// Checks the store without changing it: does not create a missing store, and does not migrate an older schema.
-fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
+fn store(context: &CommandContext, config: &Config) -> Result<Finding, Report> {
     let url = &config.store;
     if let store::StoreUrl::Sqlite(path) = url
         && !path.exists()
@@ -187,7 +187,7 @@ fn store(context: &Context, config: &Config) -> Result<Finding, Report> {
     Ok(Finding { about: "store", verdict, what })
 }
 
-fn port(context: &Context, config: &Config) -> Finding {
+fn port(context: &CommandContext, config: &Config) -> Finding {
     let address = config.listen;
     if context.project.is_served() && address.port() != 0 {
         return Finding { about: "port", verdict: Grade::Good, what: format!("{address} is the daemon's") };
@@ -205,7 +205,7 @@ fn port(context: &Context, config: &Config) -> Finding {
     }
 }
 
-fn disk(context: &Context) -> Finding {
+fn disk(context: &CommandContext) -> Finding {
     match rustix::fs::statvfs(context.project.root()) {
         Ok(space) => {
             let free = space.f_bavail.saturating_mul(space.f_frsize);
@@ -217,7 +217,7 @@ fn disk(context: &Context) -> Finding {
 }
 
 /// What agents will be able to do: their permissions, and their MCP servers.
-fn agents(context: &Context, config: &Config) -> Vec<Finding> {
+fn agents(context: &CommandContext, config: &Config) -> Vec<Finding> {
     let explained = |policy: PermissionPolicy| format!("`{policy}`: {}", policy.meaning());
     let what = match config.runs.permissions {
         Some(policy) => format!("all agents: {}", explained(policy)),
@@ -245,7 +245,7 @@ fn agents(context: &Context, config: &Config) -> Vec<Finding> {
 }
 
 /// The names of the MCP servers that the Claude CLI finds by itself: the user's and the project's.
-fn mcp_servers(context: &Context) -> Vec<String> {
+fn mcp_servers(context: &CommandContext) -> Vec<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let user = home.map(|home| home.join(".claude.json"));
     let project = context.project.root().join(".mcp.json");
@@ -262,7 +262,7 @@ fn mcp_servers(context: &Context) -> Vec<String> {
 }
 
 /// Looks for a program in this command's PATH. A daemon that a command starts inherits that PATH.
-fn program(context: &Context, about: &'static str, wanted: &Path) -> Finding {
+fn program(context: &CommandContext, about: &'static str, wanted: &Path) -> Finding {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match find_program(wanted, context.project.root(), &path) {
         Some(file) => Finding { about, verdict: Grade::Good, what: file.display().to_string() },

@@ -1,6 +1,6 @@
 //! `hatchery down`
 
-use super::{Context, print_json, say};
+use super::{CommandContext, print_json, say};
 use crate::client::ending::{DaemonEnd, EndRequest, end_daemon};
 use crate::report::{Context as _, Report};
 use crate::run_folder;
@@ -22,7 +22,7 @@ pub struct Args {
     force: bool,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let wait = Duration::from_secs(args.wait);
     let ended =
         end_daemon(&context.project, EndRequest { wait, force: args.force, by_force: "hatchery down --force" })?;

@@ -1,7 +1,7 @@
 //! `hatchery events`
 
 use super::paint::{DIM, STRONG, paint};
-use super::{Context, asking, print_json_text, print_line, say};
+use super::{CommandContext, asking, print_json_text, print_line, say};
 use crate::client::Client;
 use crate::client::paths::escaped;
 use crate::clock;
@@ -58,7 +58,7 @@ Examples:
 /// How long to wait before the next attempt to reach a daemon that has gone away.
 const COME_BACK: Duration = Duration::from_millis(200);
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
         let mut client = Client::visit(&context.project).await?;
         let filters = args.filters();
@@ -84,7 +84,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 /// Prints the events that are in the log now. Returns how many events it has printed, and the position of the end of the log.
-async fn show_pages(context: &Context, client: &Client, after: u64, filters: &str) -> Result<(u64, u64), Report> {
+async fn show_pages(
+    context: &CommandContext,
+    client: &Client,
+    after: u64,
+    filters: &str,
+) -> Result<(u64, u64), Report> {
     #[derive(serde::Deserialize)]
     struct FetchedPage {
         events: Vec<Box<serde_json::value::RawValue>>,
@@ -106,7 +111,7 @@ async fn show_pages(context: &Context, client: &Client, after: u64, filters: &st
 }
 
 /// Prints the event stream until the connection breaks. A daemon that cannot be reached is not an error: the caller connects again.
-async fn follow(context: &Context, client: &Client, cursor: &mut u64, filters: &str) -> Result<(), Report> {
+async fn follow(context: &CommandContext, client: &Client, cursor: &mut u64, filters: &str) -> Result<(), Report> {
     let mut body = match client.stream(&format!("/api/events?after={cursor}{filters}")).await {
         Ok(body) => body,
         Err(report) if report.code == Code::Unreachable => return Ok(()),
@@ -123,7 +128,7 @@ async fn follow(context: &Context, client: &Client, cursor: &mut u64, filters: &
     Ok(())
 }
 
-fn show(context: &Context, event: &str) -> Result<(), Report> {
+fn show(context: &CommandContext, event: &str) -> Result<(), Report> {
     match context.json {
         true => print_json_text(event),
         false => print_line(&EventLine::read(event)?.to_string()),

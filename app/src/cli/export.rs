@@ -1,6 +1,6 @@
 //! `hatchery export`
 
-use super::{Context, asking, counted, say, written};
+use super::{CommandContext, asking, counted, say, written};
 use crate::client::Client;
 use crate::http::DocList;
 use crate::identity_document::{self, IdentityDocument};
@@ -24,7 +24,7 @@ pub struct Args {
     identities: bool,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let count = match args.file.as_ref().filter(|file| *file != std::path::Path::new("-")) {
         None => asking(copy(context, args.identities, &mut Stdout))?,
         Some(path) => {
@@ -43,7 +43,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn copy(context: &Context, identities: bool, out: &mut dyn Write) -> Result<u64, Report> {
+async fn copy(context: &CommandContext, identities: bool, out: &mut dyn Write) -> Result<u64, Report> {
     let client = Client::visit(&context.project).await?;
     if identities {
         let list: DocList = client.get("/api/docs?type=agent-identity").await?;

@@ -5,7 +5,8 @@ use super::say;
 use crate::client::Client;
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
-use hatchery_core::{EventId, Record};
+use hatchery_core::Record;
+use hatchery_core::event::wire_id;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use std::collections::VecDeque;
@@ -88,10 +89,6 @@ impl Following {
 
 /// Parses an event of the event stream.
 pub fn read(line: &str) -> Result<Record, Report> {
-    #[derive(serde::Deserialize)]
-    struct Numbered {
-        id: u64,
-    }
-    let Numbered { id } = serde_json::from_str(line).context("an event cannot be read")?;
-    Record::read(EventId(id), line).context("an event cannot be read")
+    let id = wire_id(line).context("an event cannot be read")?;
+    Record::read(id, line).context("an event cannot be read")
 }

@@ -1,6 +1,6 @@
 //! `hatchery fork`
 
-use super::{Context, asking, print_json, print_line, reference, say, words_or_stdin};
+use super::{CommandContext, asking, print_json, print_line, reference, say, words_or_stdin};
 use crate::client::Client;
 use crate::report::Report;
 use hatchery_core::SessionId;
@@ -58,7 +58,7 @@ Examples:
   hatchery fork root \"fix the parser\" --no-run    the task waits until you say something to the child
   hatchery fork docs \"review it\" --harness codex  another agent program";
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let prompt = args.prompt.as_deref().map(words_or_stdin).transpose()?;
     let mut body = serde_json::json!({
         "parent": args.agent, "prompt": prompt, "run": prompt.is_some() && !args.no_run, "name": args.name, "at": args.at,
@@ -87,7 +87,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 
 /// Without a project, only agent 0 can be the parent: the project is created together with agent 0. For any other parent the project must
 /// exist.
-async fn client(context: &Context, args: &Args) -> Result<Client, Report> {
+async fn client(context: &CommandContext, args: &Args) -> Result<Client, Report> {
     match args.agent.as_deref() {
         None | Some(ROOT_NAME) => Client::reach(&context.project).await,
         Some(_) => Client::visit(&context.project).await,

@@ -1,7 +1,7 @@
 //! `hatchery fsck`
 
 use super::paint::{BAD, GOOD, paint};
-use super::{Context, asking, counted, print_json, print_line};
+use super::{CommandContext, asking, counted, print_json, print_line};
 use crate::client::Client;
 use crate::daemon;
 use crate::fsck::{self, FsckReport};
@@ -21,7 +21,7 @@ pub struct Args {
     repair: bool,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     if !context.project.exists() {
         return Err(Client::no_project(&context.project));
     }
@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(if findings.is_clean() { ExitCode::SUCCESS } else { ExitCode::from(Code::Found as u8) })
 }
 
-fn check_here(context: &Context, repair: bool) -> Result<FsckReport, Report> {
+fn check_here(context: &CommandContext, repair: bool) -> Result<FsckReport, Report> {
     let config = context.config()?;
     context.project.prepare()?;
     let _lock = context.project.lock()?;

@@ -1,7 +1,7 @@
 //! `hatchery gc`
 
 use super::paint::{DIM, paint};
-use super::{Context, asking, counted, print_json, print_line, say};
+use super::{CommandContext, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::gc::LeftoverKind;
 use crate::http::{FoundLeftover, Leftovers};
@@ -25,7 +25,7 @@ pub struct Args {
     days: u32,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let body = serde_json::json!({ "clear": args.clear, "days": args.days });
     let found: Leftovers = asking(async { Client::visit(&context.project).await?.post("/api/gc", &body).await })?;
     if context.json {

@@ -1,7 +1,7 @@
 //! `hatchery history`
 
 use super::paint::{DIM, STRONG, WARN, paint};
-use super::{Context, asking, print_json, print_line, read_given, reference, say};
+use super::{CommandContext, asking, print_json, print_line, read_given, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::{HistoryView, ImportView, MessageView};
@@ -41,7 +41,7 @@ enum HistoryCommand {
     },
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     match (&args.command, &args.agent) {
         (Some(HistoryCommand::Import { file }), _) => import(context, file),
         (None, Some(agent)) => show(context, agent, args.full),
@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
 }
 
-fn show(context: &Context, agent: &str, full: bool) -> Result<ExitCode, Report> {
+fn show(context: &CommandContext, agent: &str, full: bool) -> Result<ExitCode, Report> {
     let path = agent_path(agent, if full { "/history?full=true" } else { "/history" });
     let history: HistoryView = asking(async { Client::visit(&context.project).await?.get(&path).await })?;
     if context.json {
@@ -111,7 +111,7 @@ fn shown(content: &str, full: bool) -> Vec<String> {
     lines
 }
 
-fn import(context: &Context, file: &Path) -> Result<ExitCode, Report> {
+fn import(context: &CommandContext, file: &Path) -> Result<ExitCode, Report> {
     let text = read_given(file)?;
     let imported: ImportView =
         asking(async { Client::reach(&context.project).await?.post_text("/api/history/import", text).await })?;

@@ -1,6 +1,6 @@
 //! `hatchery import`
 
-use super::{Context, counted, print_json, read_given, say, unreadable};
+use super::{CommandContext, counted, print_json, read_given, say, unreadable};
 use crate::client::Client;
 use crate::config::Config;
 use crate::daemon;
@@ -43,7 +43,7 @@ enum ImportCommand {
     },
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     match (&args.what, &args.file) {
         (Some(ImportCommand::Identities { file }), _) => identities(context, file),
         (None, Some(file)) => log(context, file),
@@ -51,7 +51,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
 }
 
-fn identities(context: &Context, file: &Path) -> Result<ExitCode, Report> {
+fn identities(context: &CommandContext, file: &Path) -> Result<ExitCode, Report> {
     let text = match file.to_str() {
         Some("-") => super::text_or_stdin("-")?,
         _ => read_given(file)?,
@@ -74,7 +74,7 @@ fn identities(context: &Context, file: &Path) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn log(context: &Context, file: &Path) -> Result<ExitCode, Report> {
+fn log(context: &CommandContext, file: &Path) -> Result<ExitCode, Report> {
     let is_new = !context.project.data().exists();
     let config = context.config()?;
     if is_new && file.to_str() != Some("-") {
@@ -99,7 +99,7 @@ fn log(context: &Context, file: &Path) -> Result<ExitCode, Report> {
 }
 
 /// Imports a file. Also gives the last event of the store afterwards, if the store could be opened and read.
-fn read_log(context: &Context, config: &Config, file: &Path) -> (Result<ImportCount, Report>, Option<EventId>) {
+fn read_log(context: &CommandContext, config: &Config, file: &Path) -> (Result<ImportCount, Report>, Option<EventId>) {
     let mut head = None;
     let imported = (|| {
         context.project.prepare()?;

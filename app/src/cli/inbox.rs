@@ -1,7 +1,7 @@
 //! `hatchery inbox`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::{Context, print_line, say, text_or_stdin};
+use super::{CommandContext, print_line, say, text_or_stdin};
 use crate::clock;
 use crate::report::Report;
 use crate::status_door::StatusDoor;
@@ -56,7 +56,7 @@ enum InboxCommand {
     },
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let door = StatusDoor::of(&context.project);
     match &args.what {
         InboxCommand::Add { content, kind } => {
@@ -82,7 +82,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(context: &Context, door: &StatusDoor, status: Option<&str>) -> Result<(), Report> {
+fn list(context: &CommandContext, door: &StatusDoor, status: Option<&str>) -> Result<(), Report> {
     let status = status.map(ItemStatus::parse).transpose().map_err(refusal)?;
     let items = door.inbox()?.items();
     let wanted: Vec<&Idea> = items.iter().filter(|item| status.is_none_or(|status| status == item.status)).collect();
@@ -100,7 +100,7 @@ fn list(context: &Context, door: &StatusDoor, status: Option<&str>) -> Result<()
     wanted.into_iter().try_for_each(|item| show(context, item))
 }
 
-fn show(context: &Context, item: &Idea) -> Result<(), Report> {
+fn show(context: &CommandContext, item: &Idea) -> Result<(), Report> {
     if context.json {
         return print_line(item.body.text());
     }

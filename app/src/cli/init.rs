@@ -1,7 +1,7 @@
 //! `hatchery init`
 
 use super::paint::{BAD, GOOD, paint, printable};
-use super::{Context, print_line, say};
+use super::{CommandContext, print_line, say};
 use crate::init_record::{FileRecord, InitRecord};
 use crate::report::{Code, Context as _, Report};
 use crate::shared_file::{self, Durability};
@@ -49,7 +49,7 @@ const FILES: [(&str, Rewrite); 2] = [(".claude/settings.json", settings as Rewri
 /// Folders that `hatchery init` may have to create.
 const FOLDERS: [&str; 2] = [".claude", ".fctry"];
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let root = context.project.root();
     let record = InitRecord::of(&context.project);
     let mut notes = Vec::new();
@@ -91,7 +91,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn init(context: &Context, changes: &[Change], mut record: InitRecord) -> Result<(), Report> {
+fn init(context: &CommandContext, changes: &[Change], mut record: InitRecord) -> Result<(), Report> {
     let root = context.project.root();
     let made = FOLDERS
         .into_iter()
@@ -113,7 +113,7 @@ fn init(context: &Context, changes: &[Change], mut record: InitRecord) -> Result
     Ok(())
 }
 
-fn undo(context: &Context, changes: &[Change], record: &InitRecord) -> Result<(), Report> {
+fn undo(context: &CommandContext, changes: &[Change], record: &InitRecord) -> Result<(), Report> {
     for change in changes {
         change.write()?;
     }

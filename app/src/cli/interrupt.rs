@@ -1,6 +1,6 @@
 //! `hatchery interrupt`
 
-use super::{Context, accepted, reference};
+use super::{CommandContext, accepted, reference};
 use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ pub struct Args {
     agent: String,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let agent = &args.agent;
     accepted(context, &agent_path(agent, "/interrupt"), &serde_json::json!({}), |accepted| {
         match accepted.has("run_interrupted") {

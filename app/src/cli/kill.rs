@@ -1,6 +1,6 @@
 //! `hatchery kill`
 
-use super::{Context, asking, counted, print_json, reference, say};
+use super::{CommandContext, asking, counted, print_json, reference, say};
 use crate::client::Client;
 use crate::client::paths::{agent_path, branch_path};
 use crate::http::{BranchKind, BranchView};
@@ -26,7 +26,7 @@ pub struct Args {
     remark: Option<String>,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let body = serde_json::json!({ "cascade": args.cascade, "remark": args.remark });
     let path = agent_path(&args.agent, "/kill");
     let (accepted, work): (serde_json::Value, bool) = asking(async {

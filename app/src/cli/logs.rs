@@ -1,7 +1,7 @@
 //! `hatchery logs`
 
 use super::paint::printable;
-use super::{Context, asking, print_line, quoted, reference, say};
+use super::{CommandContext, asking, print_line, quoted, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
@@ -39,7 +39,7 @@ pub struct Args {
 /// How many lines are kept back before they are printed, if all lines are wanted.
 const KEPT_LINES: u32 = 1;
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let agent: AgentView =
         asking(async { Client::visit(&context.project).await?.get(&agent_path(&args.agent, "")).await })?;
     let all = run_folder::all(&context.project).context("the folders of processes cannot be listed")?;

@@ -2,7 +2,7 @@
 
 use super::paint::{DIM, STRONG, paint, printable};
 use super::short_ids::ShortIds;
-use super::{Context, asking, counted, number, print_json, print_line, reference, say};
+use super::{CommandContext, asking, counted, number, print_json, print_line, reference, say};
 use crate::client::paths::mail_path;
 use crate::client::{Client, patience};
 use crate::clock;
@@ -50,7 +50,7 @@ enum MailCommand {
 /// One week. A longer time is a mistake, and a very large number would overflow a clock.
 const MAX_TIMEOUT_S: u64 = 7 * 24 * 3_600;
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     asking(async {
         let client = Client::visit(&context.project).await?;
         match &args.command {
@@ -65,7 +65,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     })
 }
 
-fn check(context: &Context, list: &MailList) -> Result<ExitCode, Report> {
+fn check(context: &CommandContext, list: &MailList) -> Result<ExitCode, Report> {
     if context.json {
         print_json(list)?;
         return Ok(ExitCode::SUCCESS);
@@ -86,7 +86,7 @@ fn check(context: &Context, list: &MailList) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(context: &Context, mail: &Mail) -> Result<ExitCode, Report> {
+fn show(context: &CommandContext, mail: &Mail) -> Result<ExitCode, Report> {
     if context.json {
         print_json(mail)?;
         return Ok(ExitCode::SUCCESS);
@@ -97,7 +97,7 @@ fn show(context: &Context, mail: &Mail) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn wait(context: &Context, of: &str, agents: &[String], timeout: u64) -> Result<ExitCode, Report> {
+async fn wait(context: &CommandContext, of: &str, agents: &[String], timeout: u64) -> Result<ExitCode, Report> {
     let waited = patience::wait(&context.project, of, agents, Duration::from_secs(timeout)).await?;
     let late = waited.agents.iter().filter(|one| one.state == AwaitedState::Waiting).count() as u64;
     let nothing = (waited.mail.is_none() && agents.is_empty()) || late > 0;

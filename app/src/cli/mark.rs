@@ -1,6 +1,6 @@
 //! `hatchery mark`
 
-use super::{Context, accepted, reference};
+use super::{CommandContext, accepted, reference};
 use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ pub struct Args {
     label: String,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let Args { agent, label } = args;
     accepted(context, &agent_path(agent, "/mark"), &serde_json::json!({ "label": label }), |_| match label.as_str() {
         "" => format!("the place is marked; `hatchery rewind {agent}` goes back to it"),

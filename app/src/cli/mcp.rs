@@ -1,6 +1,6 @@
 //! `hatchery mcp`
 
-use super::{Context, reference, start_logging};
+use super::{CommandContext, reference, start_logging};
 use crate::mcp;
 use crate::report::{Context as _, Report};
 use crate::run_folder::RunFolder;
@@ -32,7 +32,7 @@ pub struct Args {
     seat: bool,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     // The log lines of a run's tools go to the agent's standard error, so only warnings and errors are logged.
     let log = match args.run {
         Some(_) => "warn".to_owned(),

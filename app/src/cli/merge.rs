@@ -1,6 +1,6 @@
 //! `hatchery merge`
 
-use super::{Context, asking, branch, counted, print_json, quoted, reference, say};
+use super::{CommandContext, asking, branch, counted, print_json, quoted, reference, say};
 use crate::client::Client;
 use crate::client::paths::branch_path;
 use crate::http::{BranchKind, BranchView, ClearedBranch};
@@ -34,7 +34,7 @@ Examples:
   hatchery diff flag
   hatchery merge flag --squash";
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let found = Repository::find(&context.project, own_environment::entries()).context("git is in trouble")?;
     let repository = found.map_err(|why| Report::failed(format_args!("nothing can be merged here: {why}")))?;
     asking(async {

@@ -1,6 +1,6 @@
 //! `hatchery open`
 
-use super::{Context, asking, print_json, print_line, say};
+use super::{CommandContext, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::report::Report;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ pub struct Args {
     print: bool,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let link = asking(async { Ok(Client::visit(&context.project).await?.link()) })?;
     if context.json {
         print_json(&serde_json::json!({ "link": link }))?;

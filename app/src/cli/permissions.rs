@@ -2,7 +2,7 @@
 
 use super::paint::printable;
 use super::short_ids::ShortIds;
-use super::{Context, accepted, asking, print_json, print_line, say};
+use super::{CommandContext, accepted, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::http::{PermissionRuleList, PermissionRuleView};
 use crate::report::Report;
@@ -39,7 +39,7 @@ enum PermissionsCommand {
     },
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     match &args.what {
         PermissionsCommand::List => list(context),
         PermissionsCommand::Remove { rule } => {
@@ -50,7 +50,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
 }
 
-fn list(context: &Context) -> Result<ExitCode, Report> {
+fn list(context: &CommandContext) -> Result<ExitCode, Report> {
     let list: PermissionRuleList =
         asking(async { Client::visit(&context.project).await?.get("/api/permissions").await })?;
     if context.json {

@@ -1,7 +1,7 @@
 //! `hatchery pr`
 
 use super::paint::{DIM, paint};
-use super::{Context, asking, branch, print_json, print_line, reference, say};
+use super::{CommandContext, asking, branch, print_json, print_line, reference, say};
 use crate::client::Client;
 use crate::harness::find_program;
 use crate::http::BranchView;
@@ -32,7 +32,7 @@ pub struct Args {
     remote: String,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let view = asking(async {
         let client = Client::visit(&context.project).await?;
         branch::committed(&client, args.who.as_deref()).await
@@ -76,7 +76,7 @@ fn show(view: &BranchView) -> Result<(), Report> {
 }
 
 /// Pushes the branch with git and creates the pull request with gh. Both programs print their own messages.
-fn create(context: &Context, args: &Args, view: &BranchView, gh: &Path) -> Result<ExitCode, Report> {
+fn create(context: &CommandContext, args: &Args, view: &BranchView, gh: &Path) -> Result<ExitCode, Report> {
     let root = context.project.root();
     let branch = &view.line.branch;
     let refs = format!("refs/heads/{branch}:refs/heads/{branch}");

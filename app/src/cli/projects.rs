@@ -1,7 +1,7 @@
 //! `hatchery projects`
 
 use super::paint::{BAD, DIM, STRONG, paint};
-use super::{Context, asking, counted, print_json, print_line, say};
+use super::{CommandContext, asking, counted, print_json, print_line, say};
 use crate::projects;
 use crate::report::Report;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
-pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, _args: &Args) -> Result<ExitCode, Report> {
     let mut lines = asking(projects::lines())?;
     // The link contains the token of the project. Only `hatchery open` prints it on request.
     lines.iter_mut().for_each(|line| line.link = None);

@@ -2,7 +2,7 @@
 
 use super::paint::{BAD, DIM, STRONG, paint, printable};
 use super::short_ids::ShortIds;
-use super::{Context, asking, print_json, print_line, say};
+use super::{CommandContext, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{AgentList, AgentView};
@@ -32,14 +32,14 @@ pub struct Args {
     everywhere: bool,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     match args.everywhere {
         true => show_everywhere(context, args.all),
         false => show_here(context, args.all),
     }
 }
 
-fn show_here(context: &Context, all: bool) -> Result<ExitCode, Report> {
+fn show_here(context: &CommandContext, all: bool) -> Result<ExitCode, Report> {
     let mut list: AgentList = asking(async { Client::visit(&context.project).await?.get("/api/agents").await })?;
     let ids = ShortIds::of(list.agents.iter().map(|agent| agent.id));
     let hidden = keep_shown(&mut list.agents, all);
@@ -51,7 +51,7 @@ fn show_here(context: &Context, all: bool) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show_everywhere(context: &Context, all: bool) -> Result<ExitCode, Report> {
+fn show_everywhere(context: &CommandContext, all: bool) -> Result<ExitCode, Report> {
     let mut lists = Vec::new();
     let answers = asking(projects::everywhere("/api/agents"))?;
     let silent = projects::silent(&answers);

@@ -7,7 +7,7 @@ pub mod watch;
 
 use super::run_flags::PlayerFlags;
 use super::short_ids::ShortIds;
-use super::{Context, asking, number, print_json, print_line, read_given, say, text_or_stdin};
+use super::{CommandContext, asking, number, print_json, print_line, read_given, say, text_or_stdin};
 use crate::client::paths::quest_path;
 use crate::client::{Client, Failure};
 use crate::http::QuestList;
@@ -241,7 +241,7 @@ impl Roles {
     }
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     match &args.what {
         QuestCommand::New(new) => create(context, new),
         QuestCommand::Run { quest, no_trial } => begin(context, quest, *no_trial),
@@ -274,7 +274,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
 }
 
-fn create(context: &Context, new: &New) -> Result<ExitCode, Report> {
+fn create(context: &CommandContext, new: &New) -> Result<ExitCode, Report> {
     let request = tell::request(&new.request)?;
     let steps = new.plan.as_deref().map(read_plan).transpose()?.unwrap_or_default();
     let isolation = new.isolation.map(|isolation| match isolation {
@@ -340,7 +340,7 @@ fn of_plan(failure: Failure, plan: Option<&Path>) -> Report {
 }
 
 /// Resumes a paused quest, unless its ward is tried and is broken, or is red and the user declines. Returns whether the quest was resumed.
-async fn resume(context: &Context, client: &Client, document: &mut QuestDocument) -> Result<bool, Report> {
+async fn resume(context: &CommandContext, client: &Client, document: &mut QuestDocument) -> Result<bool, Report> {
     if !trial::may_begin(context, client, document).await? {
         return Ok(false);
     }
@@ -350,7 +350,7 @@ async fn resume(context: &Context, client: &Client, document: &mut QuestDocument
     Ok(true)
 }
 
-fn begin(context: &Context, quest: &str, no_trial: bool) -> Result<ExitCode, Report> {
+fn begin(context: &CommandContext, quest: &str, no_trial: bool) -> Result<ExitCode, Report> {
     asking(async {
         let client = Client::visit(&context.project).await?;
         let mut document: QuestDocument = client.get(&quest_path(quest, "")).await?;
@@ -374,7 +374,7 @@ fn begin(context: &Context, quest: &str, no_trial: bool) -> Result<ExitCode, Rep
     })
 }
 
-fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
+fn list(context: &CommandContext, all: bool) -> Result<ExitCode, Report> {
     let mut list: QuestList = asking(async { Client::visit(&context.project).await?.get("/api/quests").await })?;
     // A short id must also be different from the ids of quests that are not shown.
     let ids = ShortIds::of(list.quests.iter().map(|quest| quest.id));
@@ -393,7 +393,7 @@ fn list(context: &Context, all: bool) -> Result<ExitCode, Report> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn import(context: &Context, file: &Path) -> Result<ExitCode, Report> {
+fn import(context: &CommandContext, file: &Path) -> Result<ExitCode, Report> {
     let text = match file.to_str() {
         Some("-") => text_or_stdin("-")?,
         _ => read_given(file)?,

@@ -1,6 +1,6 @@
 //! `hatchery rename`
 
-use super::{Context, accepted, reference};
+use super::{CommandContext, accepted, reference};
 use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ pub struct Args {
     name: Option<String>,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let Args { agent, name } = args;
     accepted(context, &agent_path(agent, "/rename"), &serde_json::json!({ "name": name }), |_| match name {
         Some(name) => format!("{agent} is called {name} now"),

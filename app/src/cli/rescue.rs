@@ -1,7 +1,7 @@
 //! `hatchery rescue`
 
 use super::paint::{DIM, paint};
-use super::{Context, asking, counted, print_json, print_line, say};
+use super::{CommandContext, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::RescueList;
@@ -39,7 +39,7 @@ enum RescueCommand {
     },
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let found = Repository::find(&context.project, own_environment::entries()).map_err(explain)?;
     let repository = found.map_err(|why| Report::failed(format_args!("there is no rescued work here: {why}")))?;
     match &args.what {
@@ -57,7 +57,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
 }
 
-fn list(context: &Context, repository: &Repository) -> Result<ExitCode, Report> {
+fn list(context: &CommandContext, repository: &Repository) -> Result<ExitCode, Report> {
     // The list is read from git, also without a daemon. Only a running daemon knows which work is being kept right now.
     let running = asking(async {
         match Client::running(&context.project).await? {

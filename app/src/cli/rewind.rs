@@ -1,6 +1,6 @@
 //! `hatchery rewind`
 
-use super::{Context, accepted, reference};
+use super::{CommandContext, accepted, reference};
 use crate::client::paths::agent_path;
 use crate::report::Report;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub struct Args {
     to: Option<u64>,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let body = serde_json::json!({ "mark": args.mark, "message": args.to });
     let place = match (&args.mark, args.to) {
         (_, Some(message)) => format!("message {message}"),

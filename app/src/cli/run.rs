@@ -2,7 +2,7 @@
 
 use super::attach::{self, Until};
 use super::run_flags::RunFlags;
-use super::{Context, asking, counted, print_json, print_line, reference, say, words_or_stdin};
+use super::{CommandContext, asking, counted, print_json, print_line, reference, say, words_or_stdin};
 use crate::client::Client;
 use crate::client::paths::{agent_path, branch_path};
 use crate::http::BranchView;
@@ -59,7 +59,7 @@ Examples:
   hatchery run --detach --name docs \"write the README\"; hatchery attach docs
   hatchery run --harness scripted \"needs no account: it repeats what you say\"";
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let prompt = words_or_stdin(&args.prompt)?;
     let with = args.with.as_json(context)?;
     asking(async {
@@ -117,7 +117,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 /// If the agent has a branch of its own, prints what it has changed, and the commands for the branch.
-async fn tell_branch(context: &Context, id: &str) {
+async fn tell_branch(context: &CommandContext, id: &str) {
     let Ok(client) = Client::visit(&context.project).await else { return };
     let Ok(view) = client.get::<BranchView>(&branch_path(id, "")).await else { return };
     let (branch, files) = (&view.line.branch, counted(view.files, "file"));

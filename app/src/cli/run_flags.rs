@@ -1,6 +1,6 @@
 //! The options of commands that may start a run.
 
-use super::Context;
+use super::CommandContext;
 use crate::harness::{find_program, too_old};
 use crate::quests;
 use crate::report::{Code, Context as _, Report};
@@ -62,7 +62,7 @@ pub struct RunFlags {
 impl PlayerFlags {
     /// Refuses a harness whose program is missing before anything is created. A running daemon checks this itself, with its own environment.
     /// A daemon that is about to be started gets the environment of this command.
-    pub fn check_before_start(&self, context: &Context) -> Result<(), Report> {
+    pub fn check_before_start(&self, context: &CommandContext) -> Result<(), Report> {
         if context.project.is_served() {
             return Ok(());
         }
@@ -107,12 +107,12 @@ impl PlayerFlags {
 }
 
 impl RunFlags {
-    pub fn check_before_start(&self, context: &Context) -> Result<(), Report> {
+    pub fn check_before_start(&self, context: &CommandContext) -> Result<(), Report> {
         self.player.check_before_start(context)
     }
 
     /// The options of the run as JSON for the daemon. A missing folder is an error.
-    pub fn as_json(&self, context: &Context) -> Result<serde_json::Value, Report> {
+    pub fn as_json(&self, context: &CommandContext) -> Result<serde_json::Value, Report> {
         if let Some(folder) = self.folder.as_ref().map(|folder| context.project.root().join(folder))
             && !folder.is_dir()
         {

@@ -2,7 +2,7 @@
 
 use super::paint::{DIM, paint};
 use super::short_ids::ShortIds;
-use super::{Context, asking, print_json, print_line, say};
+use super::{CommandContext, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{RunList, RunPhase, RunView};
@@ -20,7 +20,7 @@ pub struct Args {
     all: bool,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let mut list: RunList = asking(async { Client::visit(&context.project).await?.get("/api/runs").await })?;
     let ids = ShortIds::of(list.runs.iter().map(|run| run.agent));
     list.runs.retain(|run| args.all || run.phase != RunPhase::Ended);

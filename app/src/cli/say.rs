@@ -2,7 +2,9 @@
 
 use super::attach::{self, Until};
 use super::run_flags::RunFlags;
-use super::{Context, accepted_once, asking, caller_id, or_seat, print_json, quoted, reference, say, words_or_stdin};
+use super::{
+    CommandContext, accepted_once, asking, caller_id, or_seat, print_json, quoted, reference, say, words_or_stdin,
+};
 use crate::client::Client;
 use crate::client::once::ask_once;
 use crate::client::paths::agent_path;
@@ -55,7 +57,7 @@ Examples:
   hatchery say --seat 3 \"how are you?\"   to the agent in seat 3
   hatchery say \"good morning\"            to the lead of the seats";
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let lead = Position::LEAD.number();
     match (&args.second, args.seat) {
         (Some(text), _) => {
@@ -71,7 +73,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
 }
 
 /// Sends a message to an agent. `called` is the agent's name in the output.
-fn to_agent(context: &Context, args: &Args, agent: &str, called: &str, text: &str) -> Result<ExitCode, Report> {
+fn to_agent(context: &CommandContext, args: &Args, agent: &str, called: &str, text: &str) -> Result<ExitCode, Report> {
     let body = serde_json::json!({ "id": args.id, "text": words_or_stdin(text)?, "with": args.with.as_json(context)? });
     let path = agent_path(agent, "/say");
     if !args.follow {
@@ -101,7 +103,7 @@ fn to_agent(context: &Context, args: &Args, agent: &str, called: &str, text: &st
     })
 }
 
-fn to_lead(context: &Context, args: &Args, text: &str) -> Result<ExitCode, Report> {
+fn to_lead(context: &CommandContext, args: &Args, text: &str) -> Result<ExitCode, Report> {
     let words = words_or_stdin(text)?;
     let body = serde_json::json!({ "id": args.id, "message": words, "with": args.with.as_json(context)? });
     asking(async {
@@ -130,7 +132,7 @@ fn to_lead(context: &Context, args: &Args, text: &str) -> Result<ExitCode, Repor
 }
 
 /// Finds the agent in a seat.
-fn occupant(context: &Context, seat: u8) -> Result<String, Report> {
+fn occupant(context: &CommandContext, seat: u8) -> Result<String, Report> {
     let list: SeatList = asking(async { Client::visit(&context.project).await?.get("/api/seats").await })?;
     let agent = list.seats.iter().find(|it| it.grid_position == seat).and_then(|it| it.agent);
     agent.map(|agent| agent.to_string()).ok_or_else(|| {

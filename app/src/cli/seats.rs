@@ -2,7 +2,7 @@
 
 use super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
 use super::short_ids::ShortIds;
-use super::{Context, asking, print_json, print_line};
+use super::{CommandContext, asking, print_json, print_line};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{SeatList, SeatView};
@@ -27,7 +27,7 @@ pub struct Args {
 /// The width of a seat in the grid, without its border.
 const WIDTH: usize = 16;
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let list: SeatList = asking(async { Client::visit(&context.project).await?.get("/api/seats").await })?;
     if context.json {
         print_json(&list)?;

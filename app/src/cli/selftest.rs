@@ -6,7 +6,7 @@ mod world;
 use super::demo::audit::Audit;
 use super::demo::{INTERRUPTED, interrupted};
 use super::paint::{BAD, DIM, GOOD, paint};
-use super::{Context, asking, counted, print_json, print_line, say};
+use super::{CommandContext, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::project::Project;
 use crate::projects;
@@ -84,7 +84,7 @@ const SHORT: Duration = Duration::from_secs(8);
 /// How long the work may take to end after the last kill.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let place = Some(context.project.data()).filter(|data| data.is_dir()).unwrap_or_else(std::env::temp_dir);
     let folder = tempfile::Builder::new().prefix(selftest_folder::PREFIX).tempdir_in(&place);
     let folder = folder.context(format_args!("no folder can be made in {}", place.display()))?;
@@ -291,7 +291,7 @@ fn about_disk(full_disk: Option<bool>, has_store: bool) -> &'static str {
     }
 }
 
-fn report(context: &Context, counts: &Counts, has_store: bool) -> Result<ExitCode, Report> {
+fn report(context: &CommandContext, counts: &Counts, has_store: bool) -> Result<ExitCode, Report> {
     let is_whole = counts.lost == 0 && counts.doubled == 0 && counts.server_errors == 0 && counts.problems.is_empty();
     if context.json {
         print_json(counts)?;

@@ -1,6 +1,6 @@
 //! `hatchery send`
 
-use super::{Context, accepted_once, caller_id, reference, words_or_stdin};
+use super::{CommandContext, accepted_once, caller_id, reference, words_or_stdin};
 use crate::report::Report;
 use hatchery_core::mail::HUMAN;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ pub struct Args {
     id: Option<String>,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let body = words_or_stdin(&args.body)?;
     let body = serde_json::json!({ "id": args.id, "from": args.from, "to": args.to, "body": body });
     accepted_once(context, "/api/mail", body, |accepted| {

@@ -2,7 +2,7 @@
 
 use super::paint::{DIM, paint};
 use super::run_flags::PlayerFlags;
-use super::{Context, asking, caller_id, print_json, print_line, reference, say};
+use super::{CommandContext, asking, caller_id, print_json, print_line, reference, say};
 use crate::client::Client;
 use crate::client::once::ask_once;
 use crate::client::paths::session_path;
@@ -78,7 +78,7 @@ enum Reason {
 /// The core's limits in seconds, the unit of the flag, so that an error names the numbers that the user can type.
 const IDLE_SECONDS: RangeInclusive<u64> = MIN_IDLE_MS / 1_000..=MAX_IDLE_MS / 1_000;
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     if let SessionCommand::Start { lead, player, .. } = &args.command {
         match lead {
             true => player.check_before_start(context)?,
@@ -134,7 +134,7 @@ fn readable(uuid: &str) -> Result<String, Report> {
     Ok(id.to_string())
 }
 
-fn show_seats(context: &Context, answer: &impl serde::Serialize, words: &str) -> Result<ExitCode, Report> {
+fn show_seats(context: &CommandContext, answer: &impl serde::Serialize, words: &str) -> Result<ExitCode, Report> {
     match context.json {
         true => print_json(answer)?,
         false => print_line(words)?,
@@ -142,7 +142,7 @@ fn show_seats(context: &Context, answer: &impl serde::Serialize, words: &str) ->
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(context: &Context, accepted: &serde_json::Value, words: &str) -> Result<ExitCode, Report> {
+fn show(context: &CommandContext, accepted: &serde_json::Value, words: &str) -> Result<ExitCode, Report> {
     match context.json {
         true => print_json(accepted)?,
         false => print_line(words)?,
@@ -150,7 +150,7 @@ fn show(context: &Context, accepted: &serde_json::Value, words: &str) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(context: &Context, client: &Client) -> Result<ExitCode, Report> {
+async fn list(context: &CommandContext, client: &Client) -> Result<ExitCode, Report> {
     let list: SessionList = client.get("/api/sessions").await?;
     if context.json {
         print_json(&list)?;

@@ -1,6 +1,6 @@
 //! `hatchery state`
 
-use super::{Context, print_json, print_line, say, text_or_stdin};
+use super::{CommandContext, print_json, print_line, say, text_or_stdin};
 use crate::clock;
 use crate::report::{Code, Report};
 use crate::status_door::{Done, NotChanged, StatusDoor};
@@ -119,7 +119,7 @@ enum StepPart {
     },
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let door = StatusDoor::of(&context.project);
     let change = match &args.what {
         StateCommand::Get { path } => return get(&door, path.as_deref()),
@@ -175,7 +175,7 @@ fn get(door: &StatusDoor, path: Option<&str>) -> Result<ExitCode, Report> {
 
 /// Begins or completes a step. If another step must come first, a person chooses what to do.
 fn step(
-    context: &Context,
+    context: &CommandContext,
     door: &StatusDoor,
     step: &str,
     choice: Option<MissingStepChoice>,
@@ -238,7 +238,7 @@ fn asked() -> Option<MissingStepChoice> {
     }
 }
 
-fn event(context: &Context, door: &StatusDoor, kind: &str, fields: Option<&str>) -> Result<ExitCode, Report> {
+fn event(context: &CommandContext, door: &StatusDoor, kind: &str, fields: Option<&str>) -> Result<ExitCode, Report> {
     let given = fields.map_or_else(|| json("{}"), json)?;
     let refused = |error: EventError| Report::new(Code::Usage, &error).hint(error.hint());
     let mut object = given.object().ok_or_else(|| refused(EventError::NotAnObject(given.kind())))?;

@@ -1,6 +1,6 @@
 //! `hatchery status`
 
-use super::{Context, asking, counted, print_json, print_line, say};
+use super::{CommandContext, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::DaemonStatus;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
-pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, _args: &Args) -> Result<ExitCode, Report> {
     let status = asking(async {
         match Client::running(&context.project).await? {
             Some(client) => Ok(Some(client.get::<DaemonStatus>("/api/status").await?)),

@@ -1,6 +1,6 @@
 //! `hatchery stop`
 
-use super::{Context, accepted, asking, counted, print_json, print_line, reference, say};
+use super::{CommandContext, accepted, asking, counted, print_json, print_line, reference, say};
 use crate::client::paths::{agent_path, quest_path};
 use crate::client::{Client, Failure};
 use crate::http::{RunList, RunPhase, RunView};
@@ -37,7 +37,7 @@ const AT_ONCE: usize = 32;
 /// The pause between two requests for the open runs.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     match &args.agent {
         Some(agent) => {
             accepted(context, &agent_path(agent, "/stop"), &json!({}), |accepted| match accepted.has("run_ended") {
@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
     }
 }
 
-fn stop_all(context: &Context, patience: Duration) -> Result<ExitCode, Report> {
+fn stop_all(context: &CommandContext, patience: Duration) -> Result<ExitCode, Report> {
     let stopped = asking(async { all(&Client::visit(&context.project).await?, patience).await })?;
     if context.json {
         print_json(&stopped)?;

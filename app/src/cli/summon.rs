@@ -1,7 +1,7 @@
 //! `hatchery summon`
 
 use super::run_flags::PlayerFlags;
-use super::{Context, asking, caller_id, print_json, say};
+use super::{CommandContext, asking, caller_id, print_json, say};
 use crate::client::Client;
 use crate::client::once::ask_once;
 use crate::http::FillAnswer;
@@ -37,14 +37,14 @@ pub struct FillRequest {
     player: PlayerFlags,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     args.request.player.check_before_start(context)?;
     fill(context, Client::reach(&context.project), "/api/agents/summon", &args.seats, &args.request, "summoned")
 }
 
 /// Asks the daemon to fill seats.
 pub(super) fn fill(
-    context: &Context,
+    context: &CommandContext,
     client: impl Future<Output = Result<Client, Report>>,
     path: &str,
     seats: &[u8],

@@ -1,7 +1,7 @@
 //! `hatchery thread`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::{Context, asking, or_seat, print_json, print_line, reference, say};
+use super::{CommandContext, asking, or_seat, print_json, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::clock;
@@ -28,7 +28,7 @@ pub struct Args {
     seat: Option<u8>,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let path = match &args.agent {
         Some(agent) => agent_path(agent, "/thread"),
         None => format!("/api/seats/{}/thread", args.seat.unwrap_or(Position::LEAD.number())),

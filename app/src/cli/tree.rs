@@ -3,7 +3,7 @@
 use super::paint::{DIM, STRONG, paint, printable};
 use super::ps::{is_shown, now_doing, state_word};
 use super::short_ids::ShortIds;
-use super::{Context, asking, counted, print_json, print_line, say};
+use super::{CommandContext, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{AgentList, AgentView};
@@ -22,7 +22,7 @@ pub struct Args {
     all: bool,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let mut list: AgentList = asking(async { Client::visit(&context.project).await?.get("/api/agents").await })?;
     let ids = ShortIds::of(list.agents.iter().map(|agent| agent.id));
     let hidden = keep_shown_with_ancestors(&mut list.agents, args.all);

@@ -1,7 +1,7 @@
 //! `hatchery trust`
 
 use super::paint::{STRONG, paint, printable};
-use super::{Context, print_json, print_line, say};
+use super::{CommandContext, print_json, print_line, say};
 use crate::config::{Config, Flags, SettingsFile};
 use crate::report::{Context as _, Report};
 use crate::store::StoreUrl;
@@ -21,7 +21,7 @@ pub struct Args {
     yes: bool,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let project = &context.project;
     let foreign = project.foreign();
     if foreign.is_some() && project.has_first_stamp() && project.is_served() {

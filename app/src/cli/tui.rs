@@ -1,6 +1,6 @@
 //! `hatchery tui`
 
-use super::{Context, reference};
+use super::{CommandContext, reference};
 use crate::report::Report;
 use crate::tui;
 use std::io::IsTerminal as _;
@@ -27,7 +27,7 @@ pub struct Args {
     mouse: bool,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let options = tui::TuiOptions { agent: args.agent.clone(), mouse: args.mouse };
     let env = |name: &str| std::env::var(name).unwrap_or_default();
     let screen = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();

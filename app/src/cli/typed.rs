@@ -1,7 +1,7 @@
 //! The lines that a user types while a command follows agents: an answer to the open question, or a message.
 
 use super::paint::{BAD, DIM, paint, printable};
-use super::{Context, say};
+use super::{CommandContext, say};
 use crate::client::Client;
 use crate::client::paths::{agent_path, quest_path};
 use crate::http::{AgentView, QuestionList, QuestionView};
@@ -33,7 +33,7 @@ impl Addressee {
 
 /// The typed lines, in order. Without a terminal, standard input is read only if the caller asks for it (`wanted`), because the input may
 /// be meant for the program that started this one.
-pub fn lines(context: &Context, wanted: bool) -> Option<Receiver<String>> {
+pub fn lines(context: &CommandContext, wanted: bool) -> Option<Receiver<String>> {
     if !wanted && (context.json || !std::io::stdin().is_terminal()) {
         return None;
     }
@@ -66,7 +66,7 @@ pub async fn show_open(client: &Client, to: Addressee) -> Result<(), Report> {
 }
 
 /// Sends each line to the agent or quest. Never returns, so that the view continues after the end of the input.
-pub async fn send_all(context: &Context, lines: Option<Receiver<String>>, to: Addressee) -> Result<(), Report> {
+pub async fn send_all(context: &CommandContext, lines: Option<Receiver<String>>, to: Addressee) -> Result<(), Report> {
     let Some(mut lines) = lines else { return std::future::pending().await };
     while let Some(line) = lines.recv().await {
         if line.trim().is_empty() {

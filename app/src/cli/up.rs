@@ -1,6 +1,6 @@
 //! `hatchery up`
 
-use super::{Context, paint, print_line, say};
+use super::{CommandContext, paint, print_line, say};
 use crate::client::ending::{self, end_daemon};
 use crate::config::{Config, Flags};
 use crate::daemon::{Daemon, EndSignals};
@@ -55,7 +55,7 @@ pub struct Args {
 /// How long the replaced daemon may take to end.
 const REPLACE_LIMIT: Duration = Duration::from_secs(30);
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let flags = Flags {
         listen: args.listen.clone(),
         port: args.port,
@@ -133,7 +133,7 @@ impl Drop for BoundedRuntime {
 }
 
 /// Where the daemon's log lines go: to its log file, whose size is limited, or to the standard error that the user has chosen.
-fn log_writer(context: &Context) -> Result<BoxMakeWriter, Report> {
+fn log_writer(context: &CommandContext) -> Result<BoxMakeWriter, Report> {
     let path = context.project.daemon_log();
     let log = DaemonLog::over_stderr(&path).context(format_args!("{} cannot be looked at", path.display()))?;
     Ok(match log {

@@ -2,7 +2,7 @@
 
 use super::paint::{DIM, STRONG, paint};
 use super::short_ids::ShortIds;
-use super::{Context, asking, print_json, print_line};
+use super::{CommandContext, asking, print_json, print_line};
 use crate::client::Client;
 use crate::clock;
 use crate::http::UsageView;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
-pub fn run(context: &Context, _args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, _args: &Args) -> Result<ExitCode, Report> {
     let view: UsageView = asking(async { Client::visit(&context.project).await?.get("/api/usage").await })?;
     if context.json {
         print_json(&view)?;

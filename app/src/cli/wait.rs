@@ -2,7 +2,7 @@
 
 use super::follow::Following;
 use super::paint::printable;
-use super::{Context, asking, counted, print_json, print_line, quoted, reference, say};
+use super::{CommandContext, asking, counted, print_json, print_line, quoted, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::http::AgentView;
@@ -30,7 +30,7 @@ pub struct Args {
     timeout: Option<u64>,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let (head, ends) = asking(async {
         let waiting = wait(context, args);
         match args.timeout {
@@ -66,7 +66,7 @@ struct AwaitedAgent {
 }
 
 /// Waits for the runs of the agents. Returns the last event that was read, and the agents in the order of the command line.
-async fn wait(context: &Context, args: &Args) -> Result<(u64, Vec<AwaitedAgent>), Report> {
+async fn wait(context: &CommandContext, args: &Args) -> Result<(u64, Vec<AwaitedAgent>), Report> {
     let client = Client::visit(&context.project).await?;
     // The position in the log is read before the agents: a run that ends after this position is seen in the stream, and a run that ended
     // before it is seen in the agent.
@@ -107,7 +107,7 @@ async fn wait(context: &Context, args: &Args) -> Result<(u64, Vec<AwaitedAgent>)
 }
 
 /// Tells the waiting user that an agent has an open question, because its run does not end before the answer.
-fn tell_question(context: &Context, name: Option<&str>, agent: AgentId, question: u64) {
+fn tell_question(context: &CommandContext, name: Option<&str>, agent: AgentId, question: u64) {
     if !context.json {
         let who = name.map_or_else(|| agent.to_string(), printable);
         say(format_args!(

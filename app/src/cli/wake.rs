@@ -1,6 +1,6 @@
 //! `hatchery wake`
 
-use super::Context;
+use super::CommandContext;
 use super::summon::FillRequest;
 use crate::client::Client;
 use crate::report::Report;
@@ -21,7 +21,7 @@ pub struct Args {
     request: FillRequest,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     // `visit` creates no project: a project that does not exist has no sleeping seats.
     let client = Client::visit(&context.project);
     super::summon::fill(context, client, "/api/agents/wake", &args.seats, &args.request, "woken")

@@ -1,7 +1,7 @@
 //! `hatchery why`
 
 use super::paint::{BAD, DIM, STRONG, paint, printable};
-use super::{Context, asking, print_json, print_line, reference};
+use super::{CommandContext, asking, print_json, print_line, reference};
 use crate::client::Client;
 use crate::client::paths::agent_path;
 use crate::clock;
@@ -17,7 +17,7 @@ pub struct Args {
     agent: String,
 }
 
-pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
+pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let (view, questions) = asking(async {
         let client = Client::visit(&context.project).await?;
         let view: WhyView = client.get(&agent_path(&args.agent, "/why")).await?;

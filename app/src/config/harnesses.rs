@@ -81,13 +81,13 @@ pub(super) fn over(setting: &str, written: Option<Given>, value: &str) -> Given 
 
 impl<'de> Deserialize<'de> for HarnessSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnySettings)
+        deserializer.deserialize_any(HarnessSettingsVisitor)
     }
 }
 
-struct AnySettings;
+struct HarnessSettingsVisitor;
 
-impl<'de> Visitor<'de> for AnySettings {
+impl<'de> Visitor<'de> for HarnessSettingsVisitor {
     type Value = HarnessSettings;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

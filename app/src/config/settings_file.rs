@@ -1,7 +1,7 @@
 //! `hatchery.toml` as it was read at one moment. What the user has agreed to, what is used and what is remembered as used is all
 //! about this one text: the file may be changed at any time.
 
-use super::Written;
+use super::WrittenSettings;
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
 use crate::shared_file;
@@ -30,7 +30,7 @@ impl SettingsFile {
         }
     }
 
-    pub fn written(&self) -> Result<Written, Report> {
+    pub fn written(&self) -> Result<WrittenSettings, Report> {
         toml::from_str(&self.text).map_err(|error| {
             // The error's own text quotes the line, which may have a password in it.
             let place = error.span().map_or_else(String::new, |span| self.place(span.start));

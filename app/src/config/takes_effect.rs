@@ -4,7 +4,7 @@ use super::PREFIX;
 use std::fmt;
 
 /// The settings in `hatchery.toml`, as they are written there.
-pub type Written = serde_json::Map<String, serde_json::Value>;
+pub type WrittenSettings = serde_json::Map<String, serde_json::Value>;
 
 /// When a change of a setting in `hatchery.toml` counts, while a daemon runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub const TAKES_EFFECT: [(&str, TakesEffect); 35] = [
 
 /// The settings that differ between two contents of the file and count at that moment. A variable of this process wins over the file,
 /// so what it sets does not differ.
-pub fn changed(before: &Written, after: &Written, counts: TakesEffect) -> Vec<String> {
+pub fn changed(before: &WrittenSettings, after: &WrittenSettings, counts: TakesEffect) -> Vec<String> {
     let named = TAKES_EFFECT.iter().filter(|(_, when)| *when == counts).map(|(name, _)| *name);
     let differs = |name: &&str| before.get(*name) != after.get(*name);
     let in_environment = |name: &str| std::env::var_os(format!("{PREFIX}{}", name.to_uppercase())).is_some();

@@ -190,7 +190,7 @@ impl Handle {
         let own = world.agent(agent).and_then(|it| Some((it.born, it.last_message?)));
         let Some((after, upto)) = own else { return Ok(Vec::new()) };
         let read = move || {
-            let parts = [history::Range { agent, after, upto }];
+            let parts = [history::HistoryRange { agent, after, upto }];
             let mut newest = std::collections::VecDeque::new();
             let mut problem = None;
             store.read_parts(&parts, &recent.within(&parts), &mut |id, body| match Record::read(id, body) {
@@ -227,9 +227,9 @@ impl Handle {
         let store = Arc::clone(&self.shared.store);
         let part = |agent: &AgentId| {
             let upto = world.agent(*agent)?.last_message?;
-            Some(history::Range { agent: *agent, after: EventId(upto.0.saturating_sub(LATEST_WINDOW)), upto })
+            Some(history::HistoryRange { agent: *agent, after: EventId(upto.0.saturating_sub(LATEST_WINDOW)), upto })
         };
-        let parts: Vec<history::Range> = of.iter().filter_map(part).collect();
+        let parts: Vec<history::HistoryRange> = of.iter().filter_map(part).collect();
         if parts.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -300,7 +300,7 @@ impl Handle {
         else {
             return Ok(false);
         };
-        let inside = |part: &history::Range| part.after < message && message <= part.upto && owner == part.agent;
+        let inside = |part: &history::HistoryRange| part.after < message && message <= part.upto && owner == part.agent;
         Ok(history::ranges(&world, agent).iter().any(inside))
     }
 

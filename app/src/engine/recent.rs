@@ -2,7 +2,7 @@
 
 use crate::store::{IdRange, MessageRanges};
 use hatchery_core::event::MessageEvent;
-use hatchery_core::history::Range;
+use hatchery_core::history::HistoryRange;
 use hatchery_core::{AgentId, Event, EventId, Record};
 use imbl::{OrdMap, Vector};
 
@@ -34,7 +34,7 @@ impl RecentMessages {
     }
 
     /// The ranges that are within the given ranges of a history.
-    pub fn within(&self, parts: &[Range]) -> Vec<IdRange> {
+    pub fn within(&self, parts: &[HistoryRange]) -> Vec<IdRange> {
         let mut found = Vec::new();
         for part in parts {
             for range in self.of.get(&part.agent).into_iter().flatten() {
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_part_cuts_ranges() {
-        let part = |agent, after, upto| Range { agent, after: EventId(after), upto: EventId(upto) };
+        let part = |agent, after, upto| HistoryRange { agent, after: EventId(after), upto: EventId(upto) };
         assert_eq!(recent().within(&[part(A, 11, 14)]), [range(12, 12), range(14, 14)]);
         assert_eq!(recent().within(&[part(B, 0, 12), part(A, 0, 11)]), [range(11, 11)]);
     }

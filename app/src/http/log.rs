@@ -151,7 +151,7 @@ pub struct EventPart {
 }
 
 /// The events that were found between two positions.
-pub(super) struct Found {
+pub(super) struct FoundEvents {
     pub events: Vec<(EventId, String)>,
     pub from: EventId,
     pub upto: EventId,
@@ -271,12 +271,12 @@ pub async fn map(State(api): State<Api>, query: Query<MapQuery>) -> Result<Json<
 /// The time of the event after a position.
 fn time_of(store: &dyn Store, after: EventId) -> Result<Option<Timestamp>, StoreError> {
     #[derive(Deserialize)]
-    struct Envelope {
+    struct EventTime {
         ts: Timestamp,
     }
     let mut found = None;
     store.read_after(after, 1, &mut |_, body| {
-        found = serde_json::from_str::<Envelope>(body).ok().map(|envelope| envelope.ts);
+        found = serde_json::from_str::<EventTime>(body).ok().map(|envelope| envelope.ts);
         ControlFlow::Break(())
     })?;
     Ok(found)
@@ -288,7 +288,7 @@ fn forwards(
     filter: &LogFilter,
     after: EventId,
     limit: usize,
-) -> Result<Found, StoreError> {
+) -> Result<FoundEvents, StoreError> {
     let (mut events, mut upto, mut bytes) = (Vec::new(), after, 0);
     store.read_after(after, usize::try_from(PAGE_SCAN).unwrap_or(usize::MAX), &mut |id, body| {
         if filter.is_empty() || filter.matches(world, body) {
@@ -302,11 +302,16 @@ fn forwards(
         upto = id;
         if events.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok(Found { events, from: after, upto })
+    Ok(FoundEvents { events, from: after, upto })
 }
 
 /// The last matching events before a position. At most 20,000 events are searched.
-pub(super) async fn latest(api: &Api, filter: LogFilter, before: Option<u64>, limit: usize) -> Result<Found, ApiError> {
+pub(super) async fn latest(
+    api: &Api,
+    filter: LogFilter,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<FoundEvents, ApiError> {
     let world = api.handle.view();
     let head = world.head();
     let before = before.map_or_else(|| head.next(), EventId);
@@ -321,7 +326,7 @@ fn backwards(
     before: EventId,
     head: EventId,
     limit: usize,
-) -> Result<Found, StoreError> {
+) -> Result<FoundEvents, StoreError> {
     let last = before.before().min(head);
     let (mut end, mut events, mut bytes) = (last, Vec::new(), 0);
     while end > EventId::START && last.0 - end.0 < PAGE_SCAN {
@@ -337,18 +342,18 @@ fn backwards(
             bytes += body.len();
             if bytes > PAGE_BYTES && !events.is_empty() {
                 events.reverse();
-                return Ok(Found { events, from: id, upto: last });
+                return Ok(FoundEvents { events, from: id, upto: last });
             }
             events.push((id, body));
             if events.len() >= limit {
                 events.reverse();
-                return Ok(Found { events, from: id.before(), upto: last });
+                return Ok(FoundEvents { events, from: id.before(), upto: last });
             }
         }
         end = start;
     }
     events.reverse();
-    Ok(Found { events, from: end, upto: last })
+    Ok(FoundEvents { events, from: end, upto: last })
 }
 
 /// The filters of a request, as text.

@@ -250,7 +250,7 @@ async fn carry_out(api: &Api, change: StatusChange, until: Shown) -> Result<Chan
     });
     let id = recorded.or_else(|| {
         let event = event?;
-        build_event::id_of(&event).or_else(|| build_event::id_of(&api.handle.view().status().copy_of(&event)?))
+        build_event::id_of(&event).or_else(|| build_event::id_of(&api.handle.view().status().repeated_event(&event)?))
     });
     Ok(Changed { value: value.unwrap_or_else(Value::null), id, changed: !records.is_empty(), in_file })
 }

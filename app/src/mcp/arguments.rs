@@ -34,28 +34,28 @@ macro_rules! named {
 named! {
     /// The tools of every agent.
     common:
-    Fork => "fork",
-    Kill => "kill",
-    Send => "send",
-    CheckMail => "check-mail",
-    ReadMail => "read-mail",
-    Wait => "wait",
-    Ps => "ps",
+    ForkArguments => "fork",
+    KillArguments => "kill",
+    SendArguments => "send",
+    CheckMailArguments => "check-mail",
+    ReadMailArguments => "read-mail",
+    WaitArguments => "wait",
+    PsArguments => "ps",
 }
 
 named! {
     /// The additional tools of agents of a quest.
     of_quests:
-    SignalBack => "signal-back",
-    SetRequirements => "set-requirements",
-    PlanSteps => "plan-steps",
-    GetQuest => "get-quest",
+    SignalBackArguments => "signal-back",
+    SetRequirementsArguments => "set-requirements",
+    PlanStepsArguments => "plan-steps",
+    GetQuestArguments => "get-quest",
 }
 
 named! {
     /// The additional tools of agents in a seat.
     of_seats:
-    Register => "register",
+    RegisterArguments => "register",
 }
 
 named! {
@@ -83,7 +83,7 @@ pub fn tools(in_a_quest: bool, in_a_seat: bool, has_status: bool) -> Vec<Tool> {
 /// most once, and only if you want to. The text cannot be changed later.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Register {
+pub struct RegisterArguments {
     /// The name, at most 64 bytes.
     #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
@@ -106,7 +106,7 @@ pub struct Register {
 /// when all tools that you are running have returned.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Fork {
+pub struct ForkArguments {
     /// The child's first message: its task.
     pub prompt: Option<String>,
     /// A name for the child.
@@ -118,7 +118,7 @@ pub struct Fork {
 /// End an agent permanently. You cannot kill an agent that you descend from. Pass your own id to end yourself.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Kill {
+pub struct KillArguments {
     /// An id, the beginning of one, or a name.
     #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
@@ -133,7 +133,7 @@ pub struct Kill {
 /// Send a mail to an agent or to the user. It stays in the recipient's mailbox until it is read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Send {
+pub struct SendArguments {
     /// An agent's id, the beginning of one, a name, or `human`.
     #[serde(deserialize_with = "strict::not_empty")]
     #[schemars(length(min = 1))]
@@ -145,12 +145,12 @@ pub struct Send {
 /// List your unread mail, oldest first. Does not mark it as read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CheckMail {}
+pub struct CheckMailArguments {}
 
 /// Read your oldest unread mail, or the one with the given id, and mark it as read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ReadMail {
+pub struct ReadMailArguments {
     /// The id of a mail, as `check-mail` shows it.
     pub mail: Option<u64>,
 }
@@ -159,7 +159,7 @@ pub struct ReadMail {
 /// mail stays in the list of `check-mail` as `delivered` until you call `read-mail`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Wait {
+pub struct WaitArguments {
     /// The agents to wait for: ids, the beginnings of ids, or names.
     #[serde(default, deserialize_with = "strict::list::<_, _, 0, 100>")]
     #[schemars(length(max = 100))]
@@ -172,7 +172,7 @@ pub struct Wait {
 /// List the agents with their ids, names, parents and states, and show which one you are.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ps {
+pub struct PsArguments {
     /// Include dead and expired agents.
     #[serde(default)]
     pub all: bool,
@@ -183,7 +183,7 @@ pub struct Ps {
 /// another role must act first. Fill in the fields whose description names your signal.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SignalBack {
+pub struct SignalBackArguments {
     /// `complete`, `partially-complete`, `needs-user-input` or `needs-role-followup`.
     #[serde(deserialize_with = "strict::not_empty", alias = "type")]
     #[schemars(length(min = 1))]
@@ -217,7 +217,7 @@ pub struct SignalBack {
 /// Set the requirements of the quest: all of them, in one call. They replace the earlier ones.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SetRequirements {
+pub struct SetRequirementsArguments {
     /// The situations in which something is observed.
     #[serde(default, deserialize_with = "strict::list::<_, _, 0, 1_000>")]
     #[schemars(length(max = 1_000))]
@@ -254,15 +254,15 @@ pub struct ObservableArgument {
 /// exception is the step for which another agent asked you: your plan replaces or deletes this step.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PlanSteps {
+pub struct PlanStepsArguments {
     /// The steps. Steps that do not depend on each other run at the same time.
     #[serde(deserialize_with = "strict::list::<_, _, 1, 10_000>")]
     #[schemars(length(min = 1, max = 10_000))]
     pub steps: Vec<PlannedStep>,
 }
 
-impl From<SetRequirements> for quest::Requirements {
-    fn from(given: SetRequirements) -> Self {
+impl From<SetRequirementsArguments> for quest::Requirements {
+    fn from(given: SetRequirementsArguments) -> Self {
         let context = |it: GivenContext| quest::QuestContext { id: it.id, description: it.description };
         let observable =
             |it: ObservableArgument| quest::Observable { id: it.id, context: it.context, description: it.description };
@@ -276,7 +276,7 @@ impl From<SetRequirements> for quest::Requirements {
 /// Show your quest: the request, the steps with their states, and which step is yours. Changes nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct GetQuest {}
+pub struct GetQuestArguments {}
 
 fn tool<T: JsonSchema + Any>(name: &'static str) -> Tool {
     let mut schema = schema_for_type::<T>().as_ref().clone();
@@ -373,28 +373,36 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_told_in_words() {
         let send = "send takes body (string), to (string)";
-        refused::<Send>("send", json!({ "to": "ann" }), &format!("`body` is missing: {send}"));
+        refused::<SendArguments>("send", json!({ "to": "ann" }), &format!("`body` is missing: {send}"));
         let empty = format!("`to` must be a text that is not empty, not \"\": {send}");
-        refused::<Send>("send", json!({ "to": "", "body": "" }), &empty);
-        refused::<Send>("send", json!({ "to": "ann", "body": 1 }), &format!("`body` must be a text, not 1: {send}"));
+        refused::<SendArguments>("send", json!({ "to": "", "body": "" }), &empty);
+        refused::<SendArguments>(
+            "send",
+            json!({ "to": "ann", "body": 1 }),
+            &format!("`body` must be a text, not 1: {send}"),
+        );
         let from = json!({ "to": "ann", "body": "", "from": "ben" });
-        refused::<Send>("send", from, &format!("`from` is not known (did you mean `to`?): {send}"));
-        refused::<CheckMail>("check-mail", json!({ "of": "ann" }), "`of` is not known: check-mail takes no arguments");
+        refused::<SendArguments>("send", from, &format!("`from` is not known (did you mean `to`?): {send}"));
+        refused::<CheckMailArguments>(
+            "check-mail",
+            json!({ "of": "ann" }),
+            "`of` is not known: check-mail takes no arguments",
+        );
         let wait = "wait takes from (array, optional), timeout (integer, optional)";
         for timeout in [json!(601), json!(-1), json!(1.5), json!("1")] {
             let expected = format!("`timeout` must be a whole number from 0 to 600, not {timeout}: {wait}");
-            refused::<Wait>("wait", json!({ "timeout": timeout }), &expected);
+            refused::<WaitArguments>("wait", json!({ "timeout": timeout }), &expected);
         }
-        refused::<Wait>("wait", json!({ "from": [1] }), &format!("`from[0]` must be a text, not 1: {wait}"));
+        refused::<WaitArguments>("wait", json!({ "from": [1] }), &format!("`from[0]` must be a text, not 1: {wait}"));
         let many = format!("`from` must be a list of 0 to 100 entries, not 101: {wait}");
-        refused::<Wait>("wait", json!({ "from": vec!["a"; 101] }), &many);
+        refused::<WaitArguments>("wait", json!({ "from": vec!["a"; 101] }), &many);
         let all = "`all` must be true or false, not \"yes\": ps takes all (boolean, optional)";
-        refused::<Ps>("ps", json!({ "all": "yes" }), all);
+        refused::<PsArguments>("ps", json!({ "all": "yes" }), all);
     }
 
     #[test]
     fn a_signal_may_be_called_a_type() {
-        let read = |given: Value| call::<SignalBack>("signal-back", given).map(|read| read.signal);
+        let read = |given: Value| call::<SignalBackArguments>("signal-back", given).map(|read| read.signal);
         assert_eq!(read(json!({ "type": "complete", "stepId": "a", "summary": "done" })).unwrap(), "complete");
         assert!(read(json!({ "type": "complete", "signal": "complete", "stepId": "a" })).is_err());
         assert!(read(json!({ "stepId": "a" })).unwrap_err().starts_with("`signal` is missing"));
@@ -402,8 +410,8 @@ mod tests {
 
     #[test]
     fn what_is_left_out_may_be_null() {
-        let fork: Fork = call("fork", json!({ "prompt": null, "name": "ann", "at": 3 })).unwrap();
+        let fork: ForkArguments = call("fork", json!({ "prompt": null, "name": "ann", "at": 3 })).unwrap();
         assert_eq!((fork.prompt, fork.name.as_deref(), fork.at), (None, Some("ann"), Some(3)));
-        assert!(!call::<Ps>("ps", json!({ "all": null })).unwrap().all);
+        assert!(!call::<PsArguments>("ps", json!({ "all": null })).unwrap().all);
     }
 }

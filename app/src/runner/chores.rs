@@ -28,13 +28,13 @@ const LONGEST_TIDY_PAUSE: Duration = Duration::from_secs(600);
 /// The least time between two looks, because the plan may change often.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-type Key = (QuestId, StepId);
+type StepKey = (QuestId, StepId);
 
 /// The chores that are being carried out.
 pub struct Chores {
     context: Arc<RunnerContext>,
     watcher: Option<FolderWatcher>,
-    doing: BTreeMap<Key, ChoreUnderWay>,
+    doing: BTreeMap<StepKey, ChoreUnderWay>,
     /// The slugs of the worktrees that are being removed.
     tidying: BTreeSet<String>,
     /// The slugs whose worktrees could not be removed: when to try again, and how long the pause was.
@@ -56,7 +56,7 @@ struct ChoreUnderWay {
 
 /// What a task has finished.
 pub enum Finished {
-    Chore(Key),
+    Chore(StepKey),
     /// Whether nothing is left of the worktrees with this slug.
     Tidied(String, bool),
     /// Wards that are no longer wanted were stopped.
@@ -88,7 +88,7 @@ impl Chores {
             });
         }
         let is_unwanted =
-            |key: &Key, chore: &Chore| plan.chores.get(key).is_none_or(|wanted| wanted.number != chore.number);
+            |key: &StepKey, chore: &Chore| plan.chores.get(key).is_none_or(|wanted| wanted.number != chore.number);
         let unwanted = self.doing.iter_mut().filter(|(key, doing)| !doing.stopping && is_unwanted(key, &doing.chore));
         for (key, doing) in unwanted {
             doing.stopping = true;
@@ -240,7 +240,7 @@ async fn stop_unwanted_wards(context: &Arc<RunnerContext>, only: Option<QuestId>
 }
 
 /// Stops a ward that is no longer wanted; its launcher would let it continue. The task that waits for the ward then ends, too.
-async fn stop_ward(context: &RunnerContext, (quest, step): &Key, chore: &Chore) {
+async fn stop_ward(context: &RunnerContext, (quest, step): &StepKey, chore: &Chore) {
     if chore.what != ChoreKind::Ward {
         return;
     }
@@ -259,7 +259,12 @@ fn is_at_work(world: &World, step: &hatchery_core::quest::Step) -> bool {
 }
 
 /// Carries out a chore and reports it. Repeats it if the report could not be recorded.
-async fn do_chore(context: &Arc<RunnerContext>, watcher: Option<FolderWatcher>, (quest, step): &Key, chore: &Chore) {
+async fn do_chore(
+    context: &Arc<RunnerContext>,
+    watcher: Option<FolderWatcher>,
+    (quest, step): &StepKey,
+    chore: &Chore,
+) {
     loop {
         let (quest, step, number) = (*quest, step.clone(), chore.number);
         let command = match chore.what {

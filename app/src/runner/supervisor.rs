@@ -370,7 +370,7 @@ impl Supervisor {
         let first = {
             let world = handle.view();
             let conversation = world.conversation(self.of.agent).filter(|it| it.harness_session.is_some());
-            let mut waiting = conversation.into_iter().flat_map(|conversation| conversation.unheard.iter().copied());
+            let mut waiting = conversation.into_iter().flat_map(|conversation| conversation.waiting.iter().copied());
             waiting.find(|delivery| delivery.what != DeliveryKind::Interrupt)
         };
         let Some(first) = first else { return Ok(None) };

@@ -21,7 +21,7 @@ use connection::ConnectionOptions;
 use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Transaction};
 use futures_util::StreamExt as _;
 use hatchery_core::EventId;
-use hatchery_core::history::Range;
+use hatchery_core::history::HistoryRange;
 use listener::NotifyListener;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -330,7 +330,7 @@ impl Store for Postgres {
         })
     }
 
-    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError> {
+    fn read_parts(&self, parts: &[HistoryRange], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError> {
         let agents: Vec<String> = parts.iter().map(|part| part.agent.to_string()).collect();
         let afters: Vec<i64> = parts.iter().map(|part| position(part.after)).collect();
         let uptos: Vec<i64> = parts.iter().map(|part| position(part.upto)).collect();

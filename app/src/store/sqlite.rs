@@ -8,7 +8,7 @@ use super::{
 };
 use crate::file_identity::FileIdentity;
 use hatchery_core::EventId;
-use hatchery_core::history::Range;
+use hatchery_core::history::HistoryRange;
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 use std::fs::File;
@@ -232,7 +232,7 @@ impl Store for Sqlite {
         self.reading(indexed_of)
     }
 
-    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError> {
+    fn read_parts(&self, parts: &[HistoryRange], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError> {
         // The joins are crossed, which fixes their order: parts, then their ranges, then the rows of each range.
         const READ_PARTS: &str = "
             WITH part AS (SELECT value ->> 0 AS agent, value ->> 1 AS after, value ->> 2 AS upto FROM json_each(?1)),

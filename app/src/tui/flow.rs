@@ -8,7 +8,7 @@ mod tools;
 
 use super::conversation::{Asked, Block, BlockKind, ConversationView};
 use super::look::{Ink, Look};
-use super::model::{Desk, Key, Model, Outgoing, ScrollPosition, TextUnderWay};
+use super::model::{BlockKey, Desk, Model, Outgoing, ScrollPosition, TextUnderWay};
 use super::panel::Side;
 use super::text;
 use hatchery_core::partial::PartialKind;
@@ -29,7 +29,7 @@ const MAX_TEXT: usize = 96;
 /// A row of the conversation on the screen.
 #[derive(Clone, Debug)]
 pub struct FlowRow {
-    pub item: Key,
+    pub item: BlockKey,
     /// The line in its item.
     pub line: usize,
     pub text: Line<'static>,
@@ -54,7 +54,7 @@ pub struct Flow<'a> {
     model: &'a Model,
     desk: &'a Desk,
     talk: &'a ConversationView,
-    items: Vec<(Key, FlowItem<'a>, bool)>,
+    items: Vec<(BlockKey, FlowItem<'a>, bool)>,
     cells: usize,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Flow<'a> {
         rows.split_off(rows.len().saturating_sub(height))
     }
 
-    fn rows_from(&self, item: Key, line: usize, height: usize) -> Vec<FlowRow> {
+    fn rows_from(&self, item: BlockKey, line: usize, height: usize) -> Vec<FlowRow> {
         // An item that is gone (a folded group) is where the next one is.
         let start = self.items.partition_point(|(key, ..)| *key < item).min(self.items.len().saturating_sub(1));
         let mut rows = Vec::new();
@@ -183,12 +183,12 @@ impl<'a> Flow<'a> {
     }
 
     /// The items, in order.
-    pub fn keys(&self) -> impl DoubleEndedIterator<Item = Key> + '_ {
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = BlockKey> + '_ {
         self.items.iter().map(|(key, ..)| *key)
     }
 
     /// The place with an item in sight, near the middle.
-    pub fn place_of(&self, item: Key, height: usize) -> ScrollPosition {
+    pub fn place_of(&self, item: BlockKey, height: usize) -> ScrollPosition {
         if self.visible(height).iter().any(|row| row.item == item) {
             return self.desk.place;
         }
@@ -209,7 +209,7 @@ impl<'a> Flow<'a> {
     }
 
     /// What an item says, as its source: for copying and searching.
-    pub fn source(&self, key: Key) -> String {
+    pub fn source(&self, key: BlockKey) -> String {
         let found = self.items.iter().find(|(other, ..)| *other == key).map(|(_, item, _)| *item);
         match found {
             Some(FlowItem::Block { block, .. }) => source(block),
@@ -221,7 +221,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Whether an item is open: none when it cannot be folded.
-    pub fn is_open(&self, key: Key) -> Option<bool> {
+    pub fn is_open(&self, key: BlockKey) -> Option<bool> {
         match self.items.iter().find(|(other, ..)| *other == key).map(|(_, item, _)| *item)? {
             FlowItem::Inherited { open } => Some(open),
             FlowItem::Group { .. } => Some(false),
@@ -235,7 +235,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Whether the item is a group of tools.
-    pub fn is_group(&self, key: Key) -> bool {
+    pub fn is_group(&self, key: BlockKey) -> bool {
         self.items.iter().any(|(other, item, _)| *other == key && matches!(item, FlowItem::Group { .. }))
     }
 
@@ -253,11 +253,11 @@ impl<'a> Flow<'a> {
         // Until the begin is read, something is missing between the two parts.
         if let Some(inherited) = talk.inherited.as_ref().filter(|_| !talk.more) {
             let open = self.desk.inherited_open.unwrap_or(false) || inherited.blocks.iter().any(|it| self.is_found(it));
-            self.push(Key(hatchery_core::EventId::START, 0), FlowItem::Inherited { open });
+            self.push(BlockKey(hatchery_core::EventId::START, 0), FlowItem::Inherited { open });
             if open {
                 self.push_blocks(&inherited.blocks, true);
             }
-            self.push(Key(inherited.upto, 250), FlowItem::ForkLine);
+            self.push(BlockKey(inherited.upto, 250), FlowItem::ForkLine);
         }
         self.push_blocks(talk.blocks(), false);
         // The rest stands at the end of the conversation.
@@ -270,17 +270,17 @@ impl<'a> Flow<'a> {
         {
             let starting = self.model.current.and_then(|agent| self.model.roster.agents.get(&agent));
             if starting.is_some_and(|agent| self.model.roster.state(agent) == super::roster::State::Starting) {
-                self.push(Key(last, 251), FlowItem::Starting);
+                self.push(BlockKey(last, 251), FlowItem::Starting);
             }
         }
         for (at, outgoing) in self.model.outbox.iter().filter(|it| Some(it.agent) == self.model.current).enumerate() {
             let number = u8::try_from(at.min(1)).unwrap_or(1);
-            self.push(Key(last, 252 + number), FlowItem::Waiting(outgoing));
+            self.push(BlockKey(last, 252 + number), FlowItem::Waiting(outgoing));
         }
         if let Some(partial) = self.model.current.and_then(|agent| self.model.partial.get(&agent))
             && !partial.text.trim().is_empty()
         {
-            self.push(Key(last, 254), FlowItem::Partial(partial));
+            self.push(BlockKey(last, 254), FlowItem::Partial(partial));
         }
     }
 
@@ -293,14 +293,14 @@ impl<'a> Flow<'a> {
             let run = blocks[at..].iter().take_while(|block| is_finished_tool(block)).count();
             let first = &blocks[at];
             if let Some((seen, _)) = new_from.take_if(|(seen, _)| first.id > *seen) {
-                self.push(Key(seen, 249), FlowItem::NewSince);
+                self.push(BlockKey(seen, 249), FlowItem::NewSince);
             }
             if run >= GROUP {
                 let group = &blocks[at..at + run];
                 let upto = group.last().map_or(first.id, |block| block.id);
                 let is_open = self.desk.open_groups.contains(&first.id) || group.iter().any(|it| self.is_found(it));
                 if upto <= self.desk.grouped && !is_open {
-                    self.push(Key(first.id, 0), FlowItem::Group { blocks: group, inherited });
+                    self.push(BlockKey(first.id, 0), FlowItem::Group { blocks: group, inherited });
                     at += run;
                     continue;
                 }
@@ -317,7 +317,7 @@ impl<'a> Flow<'a> {
             };
             // Answers that are only here have the id of the block before them.
             let number = u8::from(matches!(first.kind, BlockKind::Here { .. }));
-            self.push(Key(first.id, number), FlowItem::Block { block: first, inherited, header });
+            self.push(BlockKey(first.id, number), FlowItem::Block { block: first, inherited, header });
         }
     }
 
@@ -332,7 +332,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn push(&mut self, key: Key, item: FlowItem<'a>) {
+    fn push(&mut self, key: BlockKey, item: FlowItem<'a>) {
         let blank = self.items.last().is_some_and(|(_, before, _)| needs_blank(before, &item));
         self.items.push((key, item, blank));
     }

@@ -145,7 +145,7 @@ pub struct Desk {
     pub new_from: Option<(EventId, Timestamp)>,
     /// The chosen block while you browse.
     #[serde(skip)]
-    pub chosen: Option<Key>,
+    pub chosen: Option<BlockKey>,
 }
 
 impl Desk {
@@ -188,7 +188,7 @@ pub enum Purpose {
 
 /// An item of a conversation: its first event, and which of the items with this event it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Key(pub EventId, pub u8);
+pub struct BlockKey(pub EventId, pub u8);
 
 /// Where you are in a conversation: at its very end, or with a line of an item at the top.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,7 +197,7 @@ pub enum ScrollPosition {
     #[default]
     End,
     At {
-        item: Key,
+        item: BlockKey,
         line: usize,
     },
 }

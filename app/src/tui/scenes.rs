@@ -38,7 +38,7 @@ use super::draw;
 use super::field::Field;
 use super::look::Look;
 use super::model::{
-    AgentChanges, Connection, Focus, Key, Model, Outgoing, OwnWords, Purpose, ScrollPosition, TextUnderWay,
+    AgentChanges, BlockKey, Connection, Focus, Model, Outgoing, OwnWords, Purpose, ScrollPosition, TextUnderWay,
 };
 use super::overlay::{Finder, Help, KillAsk, Overlay, Preview};
 use super::panel::{Home, QuestPanel, Side};
@@ -508,8 +508,8 @@ fn browse_and_search() {
     typed(&mut model, "Leave the tests of the old worker alone");
     model.focus = Focus::Browse;
     let desk = model.desk_mut();
-    (desk.chosen, desk.seen) = (Some(Key(EventId(46_410), 0)), EventId(47_811));
-    desk.place = ScrollPosition::At { item: Key(EventId(46_360), 0), line: 1 };
+    (desk.chosen, desk.seen) = (Some(BlockKey(EventId(46_410), 0)), EventId(47_811));
+    desk.place = ScrollPosition::At { item: BlockKey(EventId(46_360), 0), line: 1 };
     // Two matches are in the window, and the log has more behind it.
     let talk = model.talks.get_mut(&id("k3Qd")).unwrap();
     (talk.later, talk.to) = (true, talk.upto());

@@ -3,7 +3,7 @@
 use super::conversation::{Block, BlockKind, ConversationView, blocks};
 use super::field::Field;
 use super::flow;
-use super::model::{Key, ScrollPosition};
+use super::model::{BlockKey, ScrollPosition};
 use super::tool::ToolOutcome;
 use hatchery_core::event::MessageEvent;
 use hatchery_core::{AgentId, Event, EventId, MessageKind, Record};
@@ -17,7 +17,7 @@ pub struct Search {
     /// The words are still typed.
     pub typing: bool,
     /// The items that match, in order. One outside of the window has the event that matches.
-    pub found: Vec<Key>,
+    pub found: Vec<BlockKey>,
     pub at: usize,
     /// Where you were before.
     pub back: ScrollPosition,
@@ -42,7 +42,7 @@ impl Search {
         (self.found, self.at, self.looked, self.upto) = (Vec::new(), 0, Vec::new(), None);
     }
 
-    pub fn current(&self) -> Option<Key> {
+    pub fn current(&self) -> Option<BlockKey> {
         self.found.get(self.at).copied()
     }
 
@@ -60,8 +60,8 @@ impl Search {
         let current = self.current();
         let inherited = talk.inherited.iter().flat_map(|inherited| &inherited.blocks);
         let matches = |block: &&Block| !words.is_empty() && flow::source(block).to_lowercase().contains(&words);
-        let key = |block: &Block| Key(block.id, u8::from(matches!(block.kind, BlockKind::Here { .. })));
-        let here: Vec<Key> = inherited.chain(talk.blocks()).filter(matches).map(key).collect();
+        let key = |block: &Block| BlockKey(block.id, u8::from(matches!(block.kind, BlockKind::Here { .. })));
+        let here: Vec<BlockKey> = inherited.chain(talk.blocks()).filter(matches).map(key).collect();
         // A tool at an end of the window may have its call or its output outside of it: what the log has found of it stays.
         let is_here = |id: EventId| {
             let block = talk.blocks()[..talk.blocks().partition_point(|block| block.id <= id)].last();
@@ -79,12 +79,12 @@ impl Search {
         let current = self.current();
         let looked = &self.looked;
         let is_new = |id: &EventId| !looked.iter().any(|(from, to)| *id > *from && *id <= *to);
-        self.found.extend(ids.filter(is_new).map(|id| Key(id, 0)));
+        self.found.extend(ids.filter(is_new).map(|id| BlockKey(id, 0)));
         self.settle(current);
     }
 
     /// The same match stays chosen; at first it is the last one.
-    fn settle(&mut self, current: Option<Key>) {
+    fn settle(&mut self, current: Option<BlockKey>) {
         self.found.sort();
         self.found.dedup();
         self.at = match current {

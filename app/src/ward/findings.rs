@@ -20,8 +20,8 @@ pub fn findings(output: &str) -> Vec<String> {
     for (at, line) in lines.iter().enumerate() {
         let after = &lines[at + 1..];
         match shape(line) {
-            Shape::Alone => note(&mut found, line),
-            Shape::Located => {
+            LineShape::Alone => note(&mut found, line),
+            LineShape::Located => {
                 note(&mut found, line);
                 after
                     .iter()
@@ -29,17 +29,17 @@ pub fn findings(output: &str) -> Vec<String> {
                     .filter(|next| next.trim_start().starts_with("--> "))
                     .for_each(|next| note(&mut found, next));
             }
-            Shape::Panic => {
+            LineShape::Panic => {
                 note(&mut found, line);
                 let is_part = |next: &&&str| !next.is_empty() && !next.starts_with("note: ");
                 after.iter().take(PANIC_LINES).take_while(is_part).for_each(|next| note(&mut found, next));
             }
-            Shape::OfFile => {
+            LineShape::OfFile => {
                 file.into_iter().for_each(|file| note(&mut found, file));
                 note(&mut found, line);
             }
-            Shape::Other if !line.is_empty() && !line.starts_with([' ', '\t']) => file = Some(line),
-            Shape::Other => {}
+            LineShape::Other if !line.is_empty() && !line.starts_with([' ', '\t']) => file = Some(line),
+            LineShape::Other => {}
         }
     }
     if found.is_empty() {
@@ -52,7 +52,7 @@ pub fn findings(output: &str) -> Vec<String> {
 
 /// What a line says by its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum LineShape {
     /// All of a complaint.
     Alone,
     /// A complaint of rustc, whose place is in the next line.
@@ -64,22 +64,22 @@ enum Shape {
     Other,
 }
 
-fn shape(line: &str) -> Shape {
+fn shape(line: &str) -> LineShape {
     let text = line.trim_start();
     let begins = |words: &[&str]| words.iter().any(|word| text.starts_with(word));
     let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
     // What cargo says at the end repeats what stands above.
     if begins(&["error: could not compile", "error: aborting due to", "error: test failed, to rerun"]) {
-        return Shape::Other;
+        return LineShape::Other;
     }
     if line.starts_with("error[") || line.starts_with("error: ") {
-        return Shape::Located;
+        return LineShape::Located;
     }
     if text.starts_with("thread '") && text.contains("panicked at") || text.starts_with("panic: ") {
-        return Shape::Panic;
+        return LineShape::Panic;
     }
     if is_place(text) && text.split_whitespace().nth(1) == Some("error") {
-        return Shape::OfFile;
+        return LineShape::OfFile;
     }
     let rust = text.starts_with("test ") && text.ends_with("... FAILED");
     let typescript = holds(&["): error TS", " - error TS"]);
@@ -91,8 +91,8 @@ fn shape(line: &str) -> Shape {
     let npm = begins(&["npm ERR!", "npm error"]);
     let others = begins(&["not ok ", "● ", "✕ ", "✖ ", "AssertionError", "make: ***"]);
     match rust || typescript || python || go || c || npm || others {
-        true => Shape::Alone,
-        false => Shape::Other,
+        true => LineShape::Alone,
+        false => LineShape::Other,
     }
 }
 

@@ -7,7 +7,7 @@ use hatchery::store::migration::MIGRATIONS;
 use hatchery::store::{
     self, Batch, IdRange, MessageRanges, Row, SNAPSHOTS_KEPT, Snapshot, Store, StoreError, StoreStatus,
 };
-use hatchery_core::history::Range;
+use hatchery_core::history::HistoryRange;
 use hatchery_core::{AgentId, EventId};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -377,12 +377,12 @@ fn range(first: u64, last: u64) -> IdRange {
     IdRange { first: EventId(first), last: EventId(last) }
 }
 
-fn part(agent: AgentId, after: u64, upto: u64) -> Range {
-    Range { agent, after: EventId(after), upto: EventId(upto) }
+fn part(agent: AgentId, after: u64, upto: u64) -> HistoryRange {
+    HistoryRange { agent, after: EventId(after), upto: EventId(upto) }
 }
 
 /// In order, and once: the store promises neither.
-fn ids_of_parts(store: &dyn Store, parts: &[Range], recent: &[IdRange]) -> Vec<u64> {
+fn ids_of_parts(store: &dyn Store, parts: &[HistoryRange], recent: &[IdRange]) -> Vec<u64> {
     let mut ids = Vec::new();
     store
         .read_parts(parts, recent, &mut |id, body| {

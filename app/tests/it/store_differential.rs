@@ -4,7 +4,7 @@ use crate::support::place::Place;
 use crate::support::postgres::Server;
 use crate::support::random::Random;
 use hatchery::store::{Batch, IdRange, MessageRanges, Row, Snapshot, Store, StoreError};
-use hatchery_core::history::Range;
+use hatchery_core::history::HistoryRange;
 use hatchery_core::{AgentId, EventId};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -38,7 +38,7 @@ enum Step {
     /// The ranges go on from where the index ends, or from somewhere else, as a writer's do that comes too late.
     Checkpoint(Snapshot, Vec<(AgentId, Vec<IdRange>)>, bool),
     Snapshots,
-    ReadParts(Vec<Range>, Vec<IdRange>),
+    ReadParts(Vec<HistoryRange>, Vec<IdRange>),
     Rebuild(Snapshot, Vec<(AgentId, Vec<IdRange>)>, EventId),
     Check,
     Migrate,
@@ -108,7 +108,7 @@ fn invent(random: &mut Random, head: EventId) -> Step {
         19 | 20 => {
             let part = |random: &mut Random| {
                 let (one, other) = (near(random, head), near(random, head));
-                Range { agent: *random.one_of(&AGENTS), after: one.min(other), upto: one.max(other) }
+                HistoryRange { agent: *random.one_of(&AGENTS), after: one.min(other), upto: one.max(other) }
             };
             Step::ReadParts((0..random.below(4)).map(|_| part(random)).collect(), ranges_up_to(random, head))
         }

@@ -80,6 +80,15 @@ pub fn write_wire(out: &mut Vec<u8>, id: EventId, body: &str) {
     out.extend_from_slice(body.strip_prefix('{').unwrap_or(body).as_bytes());
 }
 
+/// The id of an event that was written by [`write_wire`].
+pub fn wire_id(wire: &str) -> serde_json::Result<EventId> {
+    #[derive(Deserialize)]
+    struct Numbered {
+        id: EventId,
+    }
+    serde_json::from_str(wire).map(|Numbered { id }| id)
+}
+
 /// The kind of a stored message. None for any other event. The body is not decoded, for readers that pass the body on unchanged.
 pub fn message_kind(id: EventId, body: &str) -> Result<Option<MessageKind>, Unreadable> {
     if !body.contains(MESSAGE_MARK) {

@@ -18,8 +18,8 @@ pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
     let Some((at, run)) = StepContext::find(world, assignment.quest, &assignment.step).zip(world.run(agent)) else {
         return Vec::new();
     };
-    let (role, signal, recalled) = match &at.step.state {
-        StepState::Running(SlotWork::Agent { role, signal, recalled, .. }) => (role, signal.as_ref(), *recalled),
+    let (role, signal, paused) = match &at.step.state {
+        StepState::Running(SlotWork::Agent { role, signal, paused, .. }) => (role, signal.as_ref(), *paused),
         // The user has ended a parked run.
         StepState::Parked { role, .. } => (role, None, false),
         StepState::Pending
@@ -43,7 +43,7 @@ pub(crate) fn follow(world: &World, agent: AgentId) -> Vec<Event> {
     let then = match signal {
         Some(signal) => act_on_signal(&at, agent, role, signal),
         // The agent was stopped because its quest was paused, or the run was a conversation with the user and not work on the step.
-        None if recalled || !run.spec.signals => vec![at.queued(at.progress(), goes_on)],
+        None if paused || !run.spec.signals => vec![at.queued(at.progress(), goes_on)],
         None => left(&at, agent, role, cause),
     };
     step_fork::rest(world, at.id, agent).into_iter().chain(then).collect()

@@ -129,7 +129,7 @@ pub enum SlotWork {
         role: String,
         signal: Option<Signal>,
         /// The quest was paused. The agent continues later.
-        recalled: bool,
+        paused: bool,
     },
     Ward(u32),
     Merge(u32),

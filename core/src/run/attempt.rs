@@ -31,7 +31,7 @@ pub struct Attempt {
     pub copied: bool,
     pub readiness: Readiness,
     /// The process has confirmed a delivery.
-    pub heard: bool,
+    pub has_confirmed: bool,
     /// A turn is running.
     pub in_turn: bool,
     /// The open call of the tool `wait`. The process does nothing until another agent sends mail or ends.
@@ -42,7 +42,7 @@ pub struct Attempt {
     pub permissions: Vector<PendingPermission>,
     pub budget: BudgetState,
     /// The last signal in the output of the process, as JSON text.
-    pub signal_heard: Option<String>,
+    pub signal_in_output: Option<String>,
     pub outcome: Outcome,
     /// The usage that the process reported before it opened its session.
     pub meter: Meter,
@@ -120,13 +120,13 @@ impl Attempt {
             capabilities: Capabilities::default(),
             copied: false,
             readiness: Readiness::Starting,
-            heard: false,
+            has_confirmed: false,
             in_turn: false,
             waiting_call: None,
             silent: None,
             permissions: Vector::new(),
             budget: BudgetState::Within,
-            signal_heard: None,
+            signal_in_output: None,
             outcome: Outcome::default(),
             meter: Meter::New,
         }

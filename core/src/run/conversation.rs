@@ -17,7 +17,7 @@ pub struct Conversation {
     /// The harness session of its parent could not be copied, because the agent program no longer has it.
     pub orphaned: bool,
     /// The deliveries that wait, in order.
-    pub unheard: OrdSet<Delivery>,
+    pub waiting: OrdSet<Delivery>,
     pub spent: Usage,
     /// The part of `spent` that no total of the harness has confirmed yet.
     pub metered: Metered,
@@ -30,7 +30,7 @@ pub struct Conversation {
     /// The last delivery that waited when a process ended. The process may have received this delivery and those before it without a
     /// confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub perhaps_heard: Option<EventId>,
+    pub maybe_received: Option<EventId>,
 }
 
 /// How many turns are kept. A fork at an older turn receives its history as text.
@@ -92,27 +92,27 @@ pub enum DeliveryKind {
 impl Conversation {
     /// Whether a delivery waits that is still needed after the end of the process. An interrupt is not: the turn ends with the process.
     pub fn has_words(&self) -> bool {
-        self.unheard.iter().any(|delivery| delivery.what != DeliveryKind::Interrupt)
+        self.waiting.iter().any(|delivery| delivery.what != DeliveryKind::Interrupt)
     }
 
     /// The process that may have received the waiting deliveries has ended.
     pub(crate) fn lose_process(&mut self) {
-        self.perhaps_heard = self.unheard.get_max().map(|delivery| delivery.id).max(self.perhaps_heard);
+        self.maybe_received = self.waiting.get_max().map(|delivery| delivery.id).max(self.maybe_received);
     }
 
     /// Whether an earlier process may have received the oldest waiting delivery.
     pub(crate) fn is_unsure(&self) -> bool {
-        self.oldest_words().is_some_and(|oldest| Some(oldest) <= self.perhaps_heard)
+        self.oldest_words().is_some_and(|oldest| Some(oldest) <= self.maybe_received)
     }
 
     /// The oldest waiting delivery that is not an interrupt.
     pub(crate) fn oldest_words(&self) -> Option<EventId> {
-        self.unheard.iter().find(|delivery| delivery.what != DeliveryKind::Interrupt).map(|delivery| delivery.id)
+        self.waiting.iter().find(|delivery| delivery.what != DeliveryKind::Interrupt).map(|delivery| delivery.id)
     }
 
     /// Whether a message waits for a process: by itself, or as part of a briefing. A briefing contains the messages from `answered` on.
     pub fn awaits(&self, message: EventId, answered: EventId) -> bool {
-        self.unheard.iter().any(|delivery| match delivery.what {
+        self.waiting.iter().any(|delivery| match delivery.what {
             DeliveryKind::Message => delivery.id == message,
             DeliveryKind::Briefing => (answered..delivery.id).contains(&message),
             DeliveryKind::Nudge | DeliveryKind::Reminder | DeliveryKind::Interrupt => false,
@@ -121,31 +121,31 @@ impl Conversation {
 
     /// Whether an interrupt waits.
     pub fn is_interrupted(&self) -> bool {
-        self.unheard.iter().any(|delivery| delivery.what == DeliveryKind::Interrupt)
+        self.waiting.iter().any(|delivery| delivery.what == DeliveryKind::Interrupt)
     }
 
     /// Prepares the queue for a new process. Without a harness session to resume, one briefing replaces all that waits. With a
     /// session, and if nothing waits, the process gets a nudge.
     pub(crate) fn prepare(&mut self, at: EventId) {
-        match (&self.harness_session, self.unheard.is_empty()) {
+        match (&self.harness_session, self.waiting.is_empty()) {
             (Some(_), false) => {}
             (Some(_), true) => self.add(at, DeliveryKind::Nudge),
             (None, _) => {
-                self.unheard.clear();
+                self.waiting.clear();
                 self.add(at, DeliveryKind::Briefing);
             }
         }
     }
 
     pub(crate) fn add(&mut self, id: EventId, what: DeliveryKind) {
-        self.unheard.insert(Delivery { id, what });
+        self.waiting.insert(Delivery { id, what });
     }
 
     /// A process has confirmed a delivery, which leaves the queue. None if the delivery was not in the queue.
     pub(crate) fn confirm(&mut self, id: EventId) -> Option<Delivery> {
         let first = Delivery { id, what: DeliveryKind::Briefing };
-        let confirmed = self.unheard.range(first..).next().copied().filter(|delivery| delivery.id == id)?;
-        self.unheard.remove(&confirmed)
+        let confirmed = self.waiting.range(first..).next().copied().filter(|delivery| delivery.id == id)?;
+        self.waiting.remove(&confirmed)
     }
 
     /// The usage of a turn, and the part of it that was counted before. The meter is that of the harness session or, if there is none, that
@@ -172,7 +172,7 @@ impl Conversation {
         self.turns.clear();
         self.context = None;
         self.harness_session = None;
-        self.unheard.clear();
+        self.waiting.clear();
     }
 
     /// A turn has ended with this message. If a message waits, it is not clear which messages the turn contains, so the turn is not kept.
@@ -185,9 +185,9 @@ impl Conversation {
     }
 
     pub(crate) fn forget_interrupts(&mut self) {
-        let interrupts = self.unheard.iter().filter(|delivery| delivery.what == DeliveryKind::Interrupt);
+        let interrupts = self.waiting.iter().filter(|delivery| delivery.what == DeliveryKind::Interrupt);
         for interrupt in interrupts.copied().collect::<Vec<_>>() {
-            self.unheard.remove(&interrupt);
+            self.waiting.remove(&interrupt);
         }
     }
 

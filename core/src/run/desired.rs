@@ -29,7 +29,7 @@ impl Run {
     pub(crate) fn desired(&self, conversation: &Conversation) -> Option<DesiredRun> {
         let state = match self.state {
             RunState::Starting | RunState::Spawned { .. } | RunState::Running { .. } => {
-                let upto = conversation.unheard.get_max().map(|delivery| delivery.id).max(self.attempt.last_decision());
+                let upto = conversation.waiting.get_max().map(|delivery| delivery.id).max(self.attempt.last_decision());
                 DesiredState::Running { upto, last: self.is_last(conversation) }
             }
             RunState::Stopping { .. } => DesiredState::Stopped,

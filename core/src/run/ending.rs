@@ -30,7 +30,7 @@ pub(crate) fn exited(
     let waits = world.conversation(of.agent).is_some_and(Conversation::has_words);
     // A signal in the output of the agent counts, even if the tools could not pass it on.
     let signal = match run.owes_signal() {
-        true => quest::from_stream(world, of, run.attempt.signal_heard.as_deref()),
+        true => quest::from_stream(world, of, run.attempt.signal_in_output.as_deref()),
         false => Vec::new(),
     };
     let owes = run.owes_signal() && signal.is_empty();
@@ -147,7 +147,7 @@ fn judge(run: &Run, exit: Exit, evidence: Option<&str>, waits: bool, owes: bool)
             (Cause::Crashed, format!("It ended without `signal-back` ({exit})."))
         }
         // This counts as a crash, so that the number of retries is limited.
-        (Cause::Completed | Cause::UserEnded, _) if waits && !run.attempt.heard => {
+        (Cause::Completed | Cause::UserEnded, _) if waits && !run.attempt.has_confirmed => {
             (Cause::Crashed, format!("It ended before it received its message ({exit})."))
         }
         judged => judged,

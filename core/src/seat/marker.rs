@@ -202,15 +202,15 @@ fn understand(name: &str, value: Value) -> Vec<Result<Marker, String>> {
         STATUS => status(value),
         _ => {
             #[derive(Deserialize)]
-            struct Action {
+            struct MarkedAction {
                 target: String,
                 action: String,
                 #[serde(default)]
                 data: Value,
             }
-            match serde_json::from_value::<Action>(value) {
-                Ok(Action { target, .. }) if target != "agents" => Vec::new(),
-                Ok(Action { action, data, .. }) => match action.as_str() {
+            match serde_json::from_value::<MarkedAction>(value) {
+                Ok(MarkedAction { target, .. }) if target != "agents" => Vec::new(),
+                Ok(MarkedAction { action, data, .. }) => match action.as_str() {
                     "register" | "registered" => vec![registered(data)],
                     "status" => status(data),
                     other => {
@@ -252,7 +252,7 @@ fn registered(value: Value) -> Result<Marker, String> {
 /// counts as a problem only.
 fn status(value: Value) -> Vec<Result<Marker, String>> {
     #[derive(Deserialize)]
-    struct Report {
+    struct StatusReport {
         agents: Vec<Value>,
     }
     #[derive(Deserialize)]
@@ -263,7 +263,7 @@ fn status(value: Value) -> Vec<Result<Marker, String>> {
         #[serde(default)]
         status: ListedStatus,
     }
-    let given: Report = match serde_json::from_value(value) {
+    let given: StatusReport = match serde_json::from_value(value) {
         Ok(given) => given,
         Err(error) => return vec![Err(format!("it is not a report: {error}"))],
     };

@@ -352,7 +352,7 @@ impl StatusChange {
             }
             Self::RecordEvent { event, id } => {
                 let checked = BuildEvent::check(event, id, now)?;
-                if build_event::copy_of(document, event).is_none() {
+                if build_event::repeated_event(document, event).is_none() {
                     checked.record(document);
                 }
             }

@@ -65,13 +65,13 @@ pub fn restore(document: &mut StatusDocument, kept: &StatusDocument) -> bool {
 
 /// The versions of a file that Hatchery wrote lately. They contain what is in the log.
 #[derive(Clone, Debug)]
-pub struct Written<T> {
+pub struct WrittenVersions<T> {
     /// The newest last.
-    versions: VecDeque<FileVersion<T>>,
+    versions: VecDeque<ContentVersion<T>>,
 }
 
 #[derive(Clone, Debug)]
-struct FileVersion<T> {
+struct ContentVersion<T> {
     content: T,
     bytes: usize,
     /// The `lastUpdated` of the files that had this content, the newest last.
@@ -106,13 +106,13 @@ pub struct InboxEdits {
     pub dismissed: Vec<String>,
 }
 
-impl<T> Default for Written<T> {
+impl<T> Default for WrittenVersions<T> {
     fn default() -> Self {
         Self { versions: VecDeque::new() }
     }
 }
 
-impl<T: Clone + Default + PartialEq> Written<T> {
+impl<T: Clone + Default + PartialEq> WrittenVersions<T> {
     fn newest(&self) -> Option<&T> {
         self.versions.back().map(|version| &version.content)
     }
@@ -122,7 +122,7 @@ impl<T: Clone + Default + PartialEq> Written<T> {
             if let Some(last) = self.versions.back_mut() {
                 last.replaced = Some(now);
             }
-            self.versions.push_back(FileVersion { content, bytes, stamps: VecDeque::new(), replaced: None });
+            self.versions.push_back(ContentVersion { content, bytes, stamps: VecDeque::new(), replaced: None });
         }
         if let (Some(stamp), Some(newest)) = (stamp, self.versions.back_mut()) {
             newest.stamps.push_back(stamp);
@@ -131,7 +131,7 @@ impl<T: Clone + Default + PartialEq> Written<T> {
             }
         }
         let is_old =
-            |version: &FileVersion<T>| version.replaced.is_some_and(|at| now.0.saturating_sub(at.0) > RECENT_MS);
+            |version: &ContentVersion<T>| version.replaced.is_some_and(|at| now.0.saturating_sub(at.0) > RECENT_MS);
         let mut bytes: usize = self.versions.iter().map(|version| version.bytes).sum();
         while self.versions.len() > 1
             && (self.versions.len() > MAX_VERSIONS
@@ -144,7 +144,7 @@ impl<T: Clone + Default + PartialEq> Written<T> {
 
     /// The most similar version, and its index. If several are equally similar, the newest.
     fn nearest<'a>(
-        among: impl DoubleEndedIterator<Item = (usize, &'a FileVersion<T>)>,
+        among: impl DoubleEndedIterator<Item = (usize, &'a ContentVersion<T>)>,
         distance: impl Fn(&T) -> usize,
     ) -> Option<(usize, &'a T)>
     where
@@ -155,7 +155,7 @@ impl<T: Clone + Default + PartialEq> Written<T> {
     }
 }
 
-impl Written<StatusDocument> {
+impl WrittenVersions<StatusDocument> {
     /// Starts with the file of an earlier daemon. Values that the log could not take are not from Hatchery.
     pub fn begun(world: &World, file: &StatusDocument, now: Timestamp) -> Self {
         let shown = quest_view::shown(world);
@@ -283,7 +283,7 @@ impl FileEdits {
     }
 }
 
-impl Written<IdeaInbox> {
+impl WrittenVersions<IdeaInbox> {
     /// Notes that the file shows the log now.
     pub fn wrote(&mut self, shown: &IdeaInbox, now: Timestamp) {
         let bytes = shown.to_json().text().len();

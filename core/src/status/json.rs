@@ -224,8 +224,8 @@ impl Object {
 
 impl<'de> Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
             type Value = Object;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -247,7 +247,7 @@ impl<'de> Deserialize<'de> for Object {
                 Ok(Object(fields))
             }
         }
-        deserializer.deserialize_map(Fields)
+        deserializer.deserialize_map(ObjectVisitor)
     }
 }
 

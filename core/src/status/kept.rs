@@ -108,7 +108,7 @@ impl KeptStatus {
     }
 
     /// The known event that was given again with the same time and without an id.
-    pub fn copy_of(&self, given: &Object) -> Option<Object> {
+    pub fn repeated_event(&self, given: &Object) -> Option<Object> {
         let time = given.get("timestamp").filter(|_| id_of(given).is_none())?;
         // Few events have the same time.
         let alike = self.build_events.iter().filter(|body| body.contains(time.text()));
@@ -298,7 +298,7 @@ fn check(world: &World, edits: &[FieldEdit]) -> Result<(), StatusRefusal> {
 fn record(world: &World, given: &Json, id: &str, now: &str) -> Result<Vec<Event>, StatusRefusal> {
     let event = BuildEvent::check(given, id, now)?;
     // Some programs send an event and also write it into the file. Without an id, the time shows that it is the same event.
-    match given.object().and_then(|given| world.status().copy_of(&given)) {
+    match given.object().and_then(|given| world.status().repeated_event(&given)) {
         Some(_) => Ok(Vec::new()),
         None => Ok(recorded(world, &event, StatusSource::Request)),
     }

@@ -103,10 +103,10 @@ impl World {
             }
             quest.state = state;
             for step in quest.working.clone() {
-                if let Some(StepState::Running(SlotWork::Agent { recalled, .. })) =
+                if let Some(StepState::Running(SlotWork::Agent { paused, .. })) =
                     quest.step_mut(&step).map(|step| &mut step.state)
                 {
-                    *recalled |= state == QuestState::Paused;
+                    *paused |= state == QuestState::Paused;
                 }
             }
             if quest.is_over() {

@@ -234,7 +234,7 @@ impl World {
             if !run.attempt.capabilities.chooses_session_id && !conversation.has_words() {
                 conversation.add(at, DeliveryKind::Nudge);
                 // The messages in the session were received by an earlier process.
-                run.attempt.heard = false;
+                run.attempt.has_confirmed = false;
             }
             Ok(())
         })
@@ -274,7 +274,7 @@ impl World {
             call.filter(|call| call["name"].as_str().is_some_and(quest::of_tool)).map(|call| call["input"].to_string());
         self.change_conversation(agent, |run, _| {
             if let Some((run, heard)) = run.zip(heard) {
-                run.attempt.signal_heard = Some(heard);
+                run.attempt.signal_in_output = Some(heard);
             }
         });
     }

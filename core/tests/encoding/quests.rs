@@ -304,7 +304,7 @@ fn merge() -> impl Strategy<Value = Merge> {
 fn state() -> impl Strategy<Value = StepState> {
     let work = prop_oneof![
         (agent(), text(), option::of(signal()), any::<bool>())
-            .prop_map(|(agent, role, signal, recalled)| SlotWork::Agent { agent, role, signal, recalled }),
+            .prop_map(|(agent, role, signal, paused)| SlotWork::Agent { agent, role, signal, paused }),
         any::<u32>().prop_map(SlotWork::Ward),
         any::<u32>().prop_map(SlotWork::Merge),
     ];

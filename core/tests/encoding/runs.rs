@@ -311,10 +311,10 @@ fn run() -> impl Strategy<Value = Run> {
                 (
                     counts,
                     [spooled, calls],
-                    [copied, started, heard, in_turn, held, signalled, waits, cut_short, awaits],
+                    [copied, started, has_confirmed, in_turn, held, signalled, waits, cut_short, awaits],
                 ),
                 times,
-                (answers, question, signal_heard, silent),
+                (answers, question, signal_in_output, silent),
                 outcome,
                 (meter, spent, permissions),
             )| {
@@ -341,13 +341,13 @@ fn run() -> impl Strategy<Value = Run> {
                     capabilities: Capabilities::ALL,
                     copied,
                     readiness,
-                    heard,
+                    has_confirmed,
                     in_turn,
                     waiting_call: awaits.then(|| "toolu_1".to_owned()),
                     silent,
                     permissions: permissions.into_iter().collect(),
                     budget,
-                    signal_heard,
+                    signal_in_output,
                     outcome,
                     meter,
                 };
@@ -408,16 +408,16 @@ fn conversation() -> impl Strategy<Value = Conversation> {
         turns,
         option::of(event_id()),
     )
-        .prop_map(|(harness_session, orphaned, unheard, spent, metered, context, turns, perhaps_heard)| {
+        .prop_map(|(harness_session, orphaned, waiting, spent, metered, context, turns, maybe_received)| {
             Conversation {
                 harness_session,
                 orphaned,
-                unheard: unheard.into_iter().collect(),
+                waiting: waiting.into_iter().collect(),
                 spent,
                 metered,
                 context,
                 turns: turns.into_iter().collect(),
-                perhaps_heard,
+                maybe_received,
             }
         })
 }

@@ -83,7 +83,7 @@ fn any_other_answer_is_said_to_the_agent() {
     let it = silent_one()
         .when(answer(10, "are you there?"))
         .then([answered(10, "are you there?"), said(A, "are you there?")]);
-    assert_eq!(unheard(&it), [12]);
+    assert_eq!(undelivered(&it), [12]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What counts of a history: clears, marks, rewinds, interruptions, and what children keep of them.
 
 use crate::given::*;
-use hatchery_core::history::{MAX_MARK_BYTES, MAX_MESSAGE_BYTES, Range, RewindTo, ranges};
+use hatchery_core::history::{HistoryRange, MAX_MARK_BYTES, MAX_MESSAGE_BYTES, RewindTo, ranges};
 use hatchery_core::{EventId, MessageKind, Refusal};
 
 fn to_message(id: u64) -> RewindTo {
@@ -12,7 +12,7 @@ fn to_message(id: u64) -> RewindTo {
 fn the_walk_ends_at_the_root_or_at_the_nearest_clear() {
     let it = given([said(R, "one"), forked(R, A, Some(2)), said(A, "two"), forked(A, B, Some(4)), said(B, "three")]);
     let parts = |it: &Given, agent| -> Vec<_> {
-        ranges(&it.world, agent).iter().map(|Range { agent, upto, .. }| (*agent, upto.0)).collect()
+        ranges(&it.world, agent).iter().map(|HistoryRange { agent, upto, .. }| (*agent, upto.0)).collect()
     };
     assert_eq!(parts(&it, B), [(R, 2), (A, 4), (B, 6)]);
     assert_eq!(it.ids(B), [2, 4, 6]);

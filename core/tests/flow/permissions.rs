@@ -204,11 +204,11 @@ fn the_reason_of_a_denial_reaches_every_agent() {
         decided("r", denied(reason), DecidedBy::Human),
         said(A, &told),
     ]);
-    assert_eq!(unheard(&it).len(), 1, "it is delivered like any message");
+    assert_eq!(undelivered(&it).len(), 1, "it is delivered like any message");
     let it = asking(PermissionPolicy::None).done();
-    assert_eq!(unheard(&it).len(), 1, "the reason of a policy, too");
+    assert_eq!(undelivered(&it).len(), 1, "the reason of a policy, too");
     let it = hears(it, [asks("s", "make again")]).done();
-    assert_eq!(unheard(&it).len(), 1, "and a policy only once: each message is a turn that costs money");
+    assert_eq!(undelivered(&it).len(), 1, "and a policy only once: each message is a turn that costs money");
 }
 
 /// A program that is killed in a question may still say that its turn was cancelled. Some also end a turn like that after a denial.

@@ -3,7 +3,7 @@
 use crate::given::*;
 use hatchery_core::build_event::{MAX_EVENT_BYTES, MAX_EVENTS_IN_DOCUMENT};
 use hatchery_core::event::{FieldEdit, StatusEvent, StatusSource};
-use hatchery_core::status::foreign::{FileEdits, Writer, Written};
+use hatchery_core::status::foreign::{FileEdits, Writer, WrittenVersions};
 use hatchery_core::status::{IdeaChange, StatusChange, StatusDocument, StatusRefusal};
 use hatchery_core::{Command, Event, Refusal, Timestamp};
 
@@ -33,7 +33,7 @@ fn document(text: &str) -> StatusDocument {
 
 /// What a program changed that found `base` and wrote `found`.
 fn foreign(it: &Given, base: &str, found: &str) -> FileEdits {
-    Written::<StatusDocument>::begun(&it.world, &document(base), Timestamp(0)).edits(
+    WrittenVersions::<StatusDocument>::begun(&it.world, &document(base), Timestamp(0)).edits(
         &it.world,
         &document(found),
         Writer::Another,
@@ -190,9 +190,9 @@ fn null_clears_the_build_events() {
 fn an_old_null_clears_no_build_events() {
     let event = r#"{"kind":"x","id":"e1"}"#.parse().expect("JSON");
     let it = nothing().when(change(StatusChange::RecordEvent { event, id: String::new() })).answer();
-    let mut written = Written::default();
+    let mut written = WrittenVersions::default();
     for (file, at) in [r#"{"a":1,"lastUpdated":"t1"}"#, r#"{"a":1,"lastUpdated":"t2"}"#].into_iter().zip(0..) {
-        Written::<StatusDocument>::wrote(&mut written, &document(file), &document(file), Timestamp(at));
+        WrittenVersions::<StatusDocument>::wrote(&mut written, &document(file), &document(file), Timestamp(at));
     }
     let edits = |stamp: &str| {
         let found = document(&format!(r#"{{"a":1,"buildEvents":null,"lastUpdated":"{stamp}"}}"#));

@@ -3,7 +3,7 @@
 use crate::given::*;
 use hatchery_core::event::FieldEdit;
 use hatchery_core::idea_inbox::IdeaInbox;
-use hatchery_core::status::foreign::{FileEdits, InboxEdits, Writer, Written};
+use hatchery_core::status::foreign::{FileEdits, InboxEdits, Writer, WrittenVersions};
 use hatchery_core::status::kept::MAX_KEPT_VALUE_BYTES;
 use hatchery_core::status::{Edit, StatusDocument};
 use hatchery_core::{Timestamp, World};
@@ -17,19 +17,19 @@ fn inbox(text: &str) -> IdeaInbox {
 }
 
 /// Versions that were written one after the other.
-fn written(versions: &[&str]) -> Written<StatusDocument> {
-    let mut written = Written::default();
+fn written(versions: &[&str]) -> WrittenVersions<StatusDocument> {
+    let mut written = WrittenVersions::default();
     for (version, at) in versions.iter().zip(0..) {
         let version = document(version);
-        Written::<StatusDocument>::wrote(&mut written, &version, &version, Timestamp(at));
+        WrittenVersions::<StatusDocument>::wrote(&mut written, &version, &version, Timestamp(at));
     }
     written
 }
 
-fn ideas(versions: &[&str]) -> Written<IdeaInbox> {
-    let mut written = Written::default();
+fn ideas(versions: &[&str]) -> WrittenVersions<IdeaInbox> {
+    let mut written = WrittenVersions::default();
     for (version, at) in versions.iter().zip(0..) {
-        Written::<IdeaInbox>::wrote(&mut written, &inbox(version), Timestamp(at));
+        WrittenVersions::<IdeaInbox>::wrote(&mut written, &inbox(version), Timestamp(at));
     }
     written
 }
@@ -52,7 +52,8 @@ fn a_file_that_was_begun_anew_removes_nothing() {
     let newest = r#"{"currentCommand":"evolve","readinessSummary":{"aligned":3}}"#;
     assert_eq!(changed(&[newest], r#"{"n":1,"lastUpdated":"later"}"#), ["n=1"]);
     assert_eq!(changed(&[newest], r#"{"currentCommand":"other"}"#), ["currentCommand=\"other\""]);
-    let unknown = Written::<StatusDocument>::default().edits(&world(), &document(r#"{"n":1}"#), Writer::Another);
+    let unknown =
+        WrittenVersions::<StatusDocument>::default().edits(&world(), &document(r#"{"n":1}"#), Writer::Another);
     assert_eq!(shown(&unknown), ["n=1"]);
 }
 
@@ -113,7 +114,7 @@ fn a_program_may_go_back_to_a_value_of_its_own() {
     let next = document(r#"{"x":2,"y":2}"#);
     let edits = written.edits(&world, &next, Writer::Another);
     written.took(&edits, &next);
-    Written::<StatusDocument>::wrote(&mut written, &next, &next, Timestamp(1));
+    WrittenVersions::<StatusDocument>::wrote(&mut written, &next, &next, Timestamp(1));
     assert_eq!(shown(&written.edits(&world, &document(r#"{"x":1,"y":3}"#), Writer::Another)), ["x=1", "y=3"]);
 }
 
@@ -121,7 +122,7 @@ fn a_program_may_go_back_to_a_value_of_its_own() {
 fn a_version_of_long_ago_is_no_copy() {
     let mut written = written(&[r#"{"a":1}"#, r#"{"a":2}"#]);
     let newest = document(r#"{"a":3}"#);
-    Written::<StatusDocument>::wrote(&mut written, &newest, &newest, Timestamp(1_000_000));
+    WrittenVersions::<StatusDocument>::wrote(&mut written, &newest, &newest, Timestamp(1_000_000));
     assert_eq!(shown(&written.edits(&world(), &document(r#"{"a":1}"#), Writer::Another)), ["a=1"]);
 }
 
@@ -135,7 +136,7 @@ fn what_the_log_cannot_take_stays_in_the_file() {
     assert_eq!(shown(&edits), Vec::<String>::new());
     assert_eq!(edits.settled(&found, &log).expect("settled"), found);
     // Also when the file is written again.
-    Written::<StatusDocument>::wrote(&mut written, &log, &found, Timestamp(1));
+    WrittenVersions::<StatusDocument>::wrote(&mut written, &log, &found, Timestamp(1));
     assert_eq!(written.unchanged().settled(&found, &log).expect("settled"), found);
     // Until Hatchery sets the field itself.
     let set = document(r#"{"grown":2,"a":1}"#);

@@ -62,8 +62,8 @@ impl Shell {
     }
 
     fn hears(&self, agent: AgentId, process: &mut Process) {
-        let unheard = self.world.conversation(agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
-        process.spool.extend(unheard.map(|delivery| Output::Heard { id: wire_name(delivery.id) }));
+        let waiting = self.world.conversation(agent).into_iter().flat_map(|conversation| conversation.waiting.iter());
+        process.spool.extend(waiting.map(|delivery| Output::Heard { id: wire_name(delivery.id) }));
     }
 
     fn works(&mut self, agent: AgentId, process: &mut Process) {

@@ -3,7 +3,7 @@
 
 use hatchery_core::agent::Birth;
 use hatchery_core::event::MessageEvent;
-use hatchery_core::history::{HistoryMessage, ImportedItem, Range, SourceId, mark_interrupted, ranges};
+use hatchery_core::history::{HistoryMessage, HistoryRange, ImportedItem, SourceId, mark_interrupted, ranges};
 use hatchery_core::{AgentId, Command, Event, EventId, MessageKind, Record, Timestamp, World, step};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl Lived {
         said
     }
 
-    fn read(&self, part: Range) -> impl Iterator<Item = HistoryMessage> {
+    fn read(&self, part: HistoryRange) -> impl Iterator<Item = HistoryMessage> {
         let inside = self.log.iter().filter(move |record| part.after < record.id && record.id <= part.upto);
         inside.filter_map(move |record| {
             let Event::Message(MessageEvent::Added { agent, kind, content, source_id, .. }) = record.event.clone()
@@ -248,12 +248,12 @@ impl Told {
     }
 
     /// A range as the data write it: 0 is no limit, anything else the place of a message in the log.
-    fn range(&self, (name, after, upto): &(String, usize, usize)) -> Range {
+    fn range(&self, (name, after, upto): &(String, usize, usize)) -> HistoryRange {
         let agent = self.agents[name];
         let it = self.lived.world.agent(agent).expect("whoever is named is there");
         let last = it.last_message.expect("a range has something in it");
         let place = |number: usize, unlimited| number.checked_sub(1).map_or(unlimited, |index| self.places[index]);
-        Range { agent, after: place(*after, it.born), upto: place(*upto, last) }
+        HistoryRange { agent, after: place(*after, it.born), upto: place(*upto, last) }
     }
 }
 
@@ -280,7 +280,7 @@ fn named_cases_replay_as_expected() {
             assert_eq!(&texts(parent, |said| said.kind.reaches_model()), expected, "{name}");
         }
         if let Some(expected) = &case.ranges {
-            let expected: Vec<Range> = expected.iter().map(|range| told.range(range)).collect();
+            let expected: Vec<HistoryRange> = expected.iter().map(|range| told.range(range)).collect();
             assert_eq!(ranges(&told.lived.world, leaf), expected, "{name}");
         }
     }

@@ -175,7 +175,7 @@ impl Work {
         let Some(run) = self.world.run(agent) else { return };
         let idle = run.spec.stays
             && !run.attempt.in_turn
-            && self.world.conversation(agent).is_some_and(|conversation| conversation.unheard.is_empty());
+            && self.world.conversation(agent).is_some_and(|conversation| conversation.waiting.is_empty());
         let running = matches!(run.state, RunState::Spawned { .. } | RunState::Running { .. });
         if running && (run.attempt.silent.is_some() || idle) {
             self.must(Command::StopRun { agent });

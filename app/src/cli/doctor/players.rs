@@ -1,6 +1,6 @@
 //! What `hatchery doctor` says about each program that plays agents: where it is, its version, its login, and what it can do.
 
-use super::{Context, Finding, Grade, printable};
+use super::{CommandContext, Finding, Grade, printable};
 use crate::config::{Config, SettingsFile};
 use crate::harness::registry::{BUILT_IN, BuiltIn, HarnessSource, ProgramEntry};
 use crate::harness::version::{self, TooOld};
@@ -9,11 +9,11 @@ use hatchery_core::harness::Capabilities;
 use std::path::{Path, PathBuf};
 
 /// One finding for each harness that is built in and has a program of its own.
-pub(super) fn built_in(context: &Context, config: &Config) -> impl Iterator<Item = Finding> {
+pub(super) fn built_in(context: &CommandContext, config: &Config) -> impl Iterator<Item = Finding> {
     BUILT_IN.into_iter().filter_map(move |entry| Some(of_built_in(context, config, entry, entry.program?)))
 }
 
-fn of_built_in(context: &Context, config: &Config, entry: BuiltIn, program: ProgramEntry) -> Finding {
+fn of_built_in(context: &CommandContext, config: &Config, entry: BuiltIn, program: ProgramEntry) -> Finding {
     // Only scripted agents are started from this program.
     let source = HarnessSource { project: &context.project, config, own_program: Path::new("") };
     let (about, harness) = (entry.name, (entry.make)(&source));
@@ -38,7 +38,7 @@ fn of_built_in(context: &Context, config: &Config, entry: BuiltIn, program: Prog
 }
 
 /// One finding for each agent that is here or that the project names, and one for the known ones that are not here.
-pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
+pub(super) fn acp(context: &CommandContext, config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut missing = Vec::new();
     for (name, agent) in &config.runs.acp_agents {
@@ -56,7 +56,7 @@ pub(super) fn acp(context: &Context, config: &Config) -> Vec<Finding> {
 }
 
 /// The finding about one agent that speaks ACP. If the user trusts the project, the agent is started and asked for its capabilities.
-fn of_acp(context: &Context, name: &str, file: &Path, acp: &Acp) -> Finding {
+fn of_acp(context: &CommandContext, name: &str, file: &Path, acp: &Acp) -> Finding {
     let about = "acp";
     let (Login::Found(login) | Login::Missing(login)) = acp.login();
     let capabilities = acp.capabilities();
@@ -85,12 +85,12 @@ fn of_acp(context: &Context, name: &str, file: &Path, acp: &Acp) -> Finding {
     }
 }
 
-fn find(context: &Context, program: &Path) -> Option<PathBuf> {
+fn find(context: &CommandContext, program: &Path) -> Option<PathBuf> {
     find_program(program, context.project.root(), &std::env::var_os("PATH").unwrap_or_default())
 }
 
 /// Describes a program in one line: path, version, login, capabilities, and how it reports usage.
-fn described(context: &Context, file: &Path, login: &str, harness: &dyn Harness, can: Capabilities) -> String {
+fn described(context: &CommandContext, file: &Path, login: &str, harness: &dyn Harness, can: Capabilities) -> String {
     // A program that the project names is not started before the user trusts the project.
     let version = match is_trusted(context) {
         true => version::said(file).map_or_else(|| "it does not say its version".to_owned(), |said| printable(&said)),
@@ -99,7 +99,7 @@ fn described(context: &Context, file: &Path, login: &str, harness: &dyn Harness,
     format!("{}, {version}; {login}; {}; {}", file.display(), abilities(can), harness.usage_report())
 }
 
-fn is_trusted(context: &Context) -> bool {
+fn is_trusted(context: &CommandContext) -> bool {
     let file = SettingsFile::read(&context.project);
     file.and_then(|file| crate::trust::check(&context.project, &file)).is_ok()
 }

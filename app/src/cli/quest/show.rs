@@ -2,7 +2,7 @@
 
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
 use super::super::short_ids::ShortIds;
-use super::super::{Context, counted, print_line, say};
+use super::super::{CommandContext, counted, print_line, say};
 use super::tell::Merged;
 use crate::clock;
 use crate::http::QuestLine;
@@ -30,7 +30,7 @@ pub fn line(quest: &QuestLine, ids: &ShortIds) -> String {
 }
 
 /// Prints what a user should know when a quest begins: its slots, its ward, and where the steps work.
-pub fn introduce(context: &Context, quest: &QuestDocument) {
+pub fn introduce(context: &CommandContext, quest: &QuestDocument) {
     if context.json {
         return;
     }

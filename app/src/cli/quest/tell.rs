@@ -1,6 +1,6 @@
 //! The commands that change a quest. Each prints a sentence about the result or, with --json, the answer with its events.
 
-use super::super::{Context, asking, print_json, say, text_or_stdin};
+use super::super::{CommandContext, asking, print_json, say, text_or_stdin};
 use crate::client::Client;
 use crate::client::paths::{branch_path, quest_path, step_path};
 use crate::http::BranchView;
@@ -10,7 +10,7 @@ use hatchery_core::quest::StepStatus;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-pub fn pause(context: &Context, quest: &str) -> Result<ExitCode, Report> {
+pub fn pause(context: &CommandContext, quest: &str) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/pause"), &json!({}), |quest| {
         let id = quest.id;
         format!(
@@ -19,13 +19,13 @@ pub fn pause(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     })
 }
 
-pub fn resume(context: &Context, quest: &str) -> Result<ExitCode, Report> {
+pub fn resume(context: &CommandContext, quest: &str) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/resume"), &json!({}), |quest| {
         format!("the quest goes on in the background; `hatchery quest watch {}` follows it", quest.id)
     })
 }
 
-pub fn abandon(context: &Context, quest: &str) -> Result<ExitCode, Report> {
+pub fn abandon(context: &CommandContext, quest: &str) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/abandon"), &json!({}), |quest| match &quest.branch {
         Some(branch) if quest.progress().0 > 0 => format!(
             "the quest is abandoned; the merged work is on the branch {branch}, and `hatchery rescue list` will show the rest"
@@ -37,7 +37,7 @@ pub fn abandon(context: &Context, quest: &str) -> Result<ExitCode, Report> {
     })
 }
 
-pub fn retry(context: &Context, quest: &str, step: &str, fresh: bool) -> Result<ExitCode, Report> {
+pub fn retry(context: &CommandContext, quest: &str, step: &str, fresh: bool) -> Result<ExitCode, Report> {
     let action = if fresh { "/retry?fresh=true" } else { "/retry" };
     tell(context, quest, &step_path(quest, step, action), &json!({}), |quest| {
         format!("step {step} is tried again; {}", how_to_go_on(quest))
@@ -45,7 +45,7 @@ pub fn retry(context: &Context, quest: &str, step: &str, fresh: bool) -> Result<
 }
 
 /// Sets the budget of a quest. Without a limit, removes it.
-pub fn budget(context: &Context, quest: &str, limit: Option<&str>) -> Result<ExitCode, Report> {
+pub fn budget(context: &CommandContext, quest: &str, limit: Option<&str>) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/budget"), &json!({ "limit": limit }), |quest| {
         let spent = quest.spent.cost;
         match quest.budget {
@@ -56,7 +56,7 @@ pub fn budget(context: &Context, quest: &str, limit: Option<&str>) -> Result<Exi
 }
 
 /// Replaces the ward of a quest. Without a command, removes it.
-pub fn ward(context: &Context, quest: &str, command: Option<&str>) -> Result<ExitCode, Report> {
+pub fn ward(context: &CommandContext, quest: &str, command: Option<&str>) -> Result<ExitCode, Report> {
     tell(context, quest, &quest_path(quest, "/ward"), &json!({ "command": command }), |quest| {
         let now = match command {
             Some(command) => format!("the ward of the quest is now `{command}`"),
@@ -70,7 +70,7 @@ pub fn ward(context: &Context, quest: &str, command: Option<&str>) -> Result<Exi
 }
 
 /// Answers the given question of a quest, or the oldest one.
-pub fn answer(context: &Context, quest: &str, answer: &str, question: Option<u64>) -> Result<ExitCode, Report> {
+pub fn answer(context: &CommandContext, quest: &str, answer: &str, question: Option<u64>) -> Result<ExitCode, Report> {
     let document = document(context, quest)?;
     let asked: Vec<(u64, &StepDocument)> =
         document.steps.iter().filter_map(|step| Some((step.question?.0, step))).collect();
@@ -93,7 +93,7 @@ pub fn answer(context: &Context, quest: &str, answer: &str, question: Option<u64
     })
 }
 
-pub fn document(context: &Context, quest: &str) -> Result<QuestDocument, Report> {
+pub fn document(context: &CommandContext, quest: &str) -> Result<QuestDocument, Report> {
     asking(async { Client::visit(&context.project).await?.get(&quest_path(quest, "")).await })
 }
 
@@ -108,7 +108,7 @@ pub enum Merged {
 }
 
 /// Asks the daemon whether the user's branch contains the work of a quest.
-pub fn merged(context: &Context, quest: &QuestDocument) -> Result<Merged, Report> {
+pub fn merged(context: &CommandContext, quest: &QuestDocument) -> Result<Merged, Report> {
     let Some(branch) = quest.branch.as_ref().filter(|_| quest.has_work) else { return Ok(Merged::No) };
     let view =
         asking(async { Client::visit(&context.project).await?.get::<BranchView>(&branch_path(branch, "")).await });
@@ -123,7 +123,7 @@ pub fn merged(context: &Context, quest: &QuestDocument) -> Result<Merged, Report
 
 /// Asks the daemon for a change, and prints the result.
 fn tell(
-    context: &Context,
+    context: &CommandContext,
     quest: &str,
     path: &str,
     body: &Value,

@@ -1,7 +1,7 @@
 //! Tries the ward of a quest before its first agent starts, and asks the user what to do if the ward is red.
 
 use super::super::paint::{BAD, DIM, WARN, paint, printable};
-use super::super::{Context, say};
+use super::super::{CommandContext, say};
 use crate::client::Client;
 use crate::client::paths::quest_path;
 use crate::http::{TrialVerdict, TriedWard};
@@ -14,7 +14,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 const SHOWN_FINDINGS: usize = 5;
 
 /// Whether the quest may begin. If the ward is broken, or red on the commit at which the quest begins, the user is told.
-pub async fn may_begin(context: &Context, client: &Client, quest: &QuestDocument) -> Result<bool, Report> {
+pub async fn may_begin(context: &CommandContext, client: &Client, quest: &QuestDocument) -> Result<bool, Report> {
     let begun = quest.steps.iter().any(|step| !step.agents.is_empty());
     let Some(ward) = quest.ward.as_ref().filter(|_| !begun) else { return Ok(true) };
     if !context.json {
@@ -76,7 +76,7 @@ fn tell(tried: &TriedWard, headline: &str) {
 }
 
 /// Asks the user. `None` without a terminal, or with --json.
-fn asked(context: &Context, question: &str) -> Result<Option<bool>, Report> {
+fn asked(context: &CommandContext, question: &str) -> Result<Option<bool>, Report> {
     if context.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(None);
     }

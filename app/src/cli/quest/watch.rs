@@ -3,7 +3,7 @@
 use super::super::follow::Following;
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
 use super::super::typed::{self, Addressee};
-use super::super::{Context, counted, print_json_text, print_line, say};
+use super::super::{CommandContext, counted, print_json_text, print_line, say};
 use crate::client::Client;
 use crate::client::paths::quest_path;
 use crate::http::QuestionList;
@@ -26,7 +26,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Prints what happens after an event, until the quest is over or waits for a command. Ctrl-C ends only this view.
 pub async fn watch(
-    context: &Context,
+    context: &CommandContext,
     client: Client,
     quest: &QuestDocument,
     after: EventId,

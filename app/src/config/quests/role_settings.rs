@@ -93,13 +93,13 @@ impl RoleChange {
 
 impl<'de> Deserialize<'de> for RoleSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnySettings)
+        deserializer.deserialize_any(RoleSettingsVisitor)
     }
 }
 
-struct AnySettings;
+struct RoleSettingsVisitor;
 
-impl<'de> Visitor<'de> for AnySettings {
+impl<'de> Visitor<'de> for RoleSettingsVisitor {
     type Value = RoleSettings;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -84,12 +84,12 @@ impl Supervisor {
         let Some(session) = session else { return Ok(Vec::new()) };
         let handle = &self.context.handle;
         let agent = self.of.agent;
-        let unheard =
-            handle.view().conversation(agent).map(|conversation| conversation.unheard.clone()).unwrap_or_default();
+        let waiting =
+            handle.view().conversation(agent).map(|conversation| conversation.waiting.clone()).unwrap_or_default();
         let decided = self.decided_permissions();
-        let deliveries = unheard.iter().map(|delivery| wire_name(delivery.id));
-        let waiting: BTreeSet<String> = deliveries.chain(decided.iter().map(|(id, _, _)| id.clone())).collect();
-        sent.written.retain(|id| waiting.contains(id) || id == CHOOSE_MODEL);
+        let deliveries = waiting.iter().map(|delivery| wire_name(delivery.id));
+        let unconfirmed: BTreeSet<String> = deliveries.chain(decided.iter().map(|(id, _, _)| id.clone())).collect();
+        sent.written.retain(|id| unconfirmed.contains(id) || id == CHOOSE_MODEL);
         let mut requests = Vec::new();
         // Answers come before messages, because the process waits for an answer in the middle of a turn.
         for (id, request, decision) in decided {
@@ -102,13 +102,13 @@ impl Supervisor {
         let mut room = match capabilities.one_at_a_time {
             // No message is sent before the model is chosen.
             _ if model.is_some() => 0,
-            true => self.takes_another(unheard.iter().copied(), sent),
+            true => self.takes_another(waiting.iter().copied(), sent),
             false => usize::MAX,
         };
         if let Some(line) = model.filter(|_| !sent.written.contains(CHOOSE_MODEL)) {
             requests.push(LauncherRequest::Write { id: CHOOSE_MODEL.to_owned(), line });
         }
-        for delivery in unheard {
+        for delivery in waiting {
             let id = wire_name(delivery.id);
             if sent.written.contains(&id) {
                 continue;
@@ -141,12 +141,12 @@ impl Supervisor {
     }
 
     /// How many messages can be sent now to a process that accepts one per turn: none while a message is on its way or a turn runs.
-    fn takes_another(&self, mut unheard: impl Iterator<Item = Delivery>, sent: &SentRequests) -> usize {
+    fn takes_another(&self, mut waiting: impl Iterator<Item = Delivery>, sent: &SentRequests) -> usize {
         let is_written = |delivery: Delivery| sent.written.contains(&wire_name(delivery.id));
-        let on_its_way = unheard.any(|delivery| delivery.what != DeliveryKind::Interrupt && is_written(delivery));
+        let on_its_way = waiting.any(|delivery| delivery.what != DeliveryKind::Interrupt && is_written(delivery));
         let world = self.context.handle.view();
         // A process that is ready counts as being in its first turn before it has received a message.
-        let in_turn = world.run(self.of.agent).is_some_and(|run| run.attempt.in_turn && run.attempt.heard);
+        let in_turn = world.run(self.of.agent).is_some_and(|run| run.attempt.in_turn && run.attempt.has_confirmed);
         usize::from(!on_its_way && !in_turn)
     }
 

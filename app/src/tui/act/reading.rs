@@ -4,7 +4,7 @@ use super::{approach, load_earlier};
 use crate::tui::conversation::{BlockKind, ConversationView};
 use crate::tui::draw;
 use crate::tui::flow::Flow;
-use crate::tui::model::{Key, Model, ScrollPosition};
+use crate::tui::model::{BlockKey, Model, ScrollPosition};
 use crate::tui::update::{Effect, Failed, words};
 use crate::tui::window::{Whole, Window, WindowPart};
 use hatchery_core::{AgentId, EventId, Record};
@@ -56,7 +56,7 @@ pub fn to_begin(model: &mut Model) -> Vec<Effect> {
 pub fn choose_block(model: &mut Model, by: isize) -> Vec<Effect> {
     let (cells, height) = draw::talk_size(model);
     let Some(flow) = Flow::new(model, cells) else { return Vec::new() };
-    let keys: Vec<Key> = flow.keys().collect();
+    let keys: Vec<BlockKey> = flow.keys().collect();
     if keys.is_empty() {
         return Vec::new();
     }
@@ -79,7 +79,7 @@ pub fn choose_block(model: &mut Model, by: isize) -> Vec<Effect> {
 }
 
 /// Opens or folds the chosen block. What stands above it stays where it is.
-pub fn fold(model: &mut Model, key: Key) {
+pub fn fold(model: &mut Model, key: BlockKey) {
     let (cells, height) = draw::talk_size(model);
     let Some(flow) = Flow::new(model, cells) else { return };
     let Some(open) = flow.is_open(key) else { return };
@@ -92,7 +92,7 @@ pub fn fold(model: &mut Model, key: Key) {
             })
         });
     let desk = model.desk_mut();
-    if key == Key(EventId::START, 0) {
+    if key == BlockKey(EventId::START, 0) {
         desk.inherited_open = Some(!open);
     } else if is_group {
         desk.open_groups.insert(key.0);

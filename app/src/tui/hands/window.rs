@@ -1,7 +1,7 @@
 //! A conversation is read by parts, from anywhere in the log: where one reads comes back, and nothing that is there is missed.
 
 use super::{NOW, all, at_ann, control, id, overview, press, said, write};
-use crate::tui::model::{Focus, Key, Model, ScrollPosition};
+use crate::tui::model::{BlockKey, Focus, Model, ScrollPosition};
 use crate::tui::scenes::shown;
 use crate::tui::update::{Effect, Failed, Msg, Tag, update};
 use crate::tui::window::{Whole, Window, WindowPart};
@@ -137,7 +137,7 @@ fn scrolling_up_while_the_daemon_is_away_cuts_nothing() {
 fn the_part_is_read_where_one_was() {
     let log = PlayedLog(2_500);
     let mut model = Model::new((80, 24), NOW, crate::tui::look::Look::PLAIN);
-    let place = ScrollPosition::At { item: Key(EventId(1_234), 0), line: 0 };
+    let place = ScrollPosition::At { item: BlockKey(EventId(1_234), 0), line: 0 };
     let desk = model.desks.entry(id("aaaa")).or_default();
     (desk.place, desk.seen) = (place, EventId(2_400));
     update(&mut model, overview(log.0, Vec::new()));
@@ -170,7 +170,8 @@ fn the_part_is_read_where_one_was() {
 fn ctrl_end_reads_the_end() {
     let log = PlayedLog(2_500);
     let mut model = Model::new((80, 24), NOW, crate::tui::look::Look::PLAIN);
-    model.desks.entry(id("aaaa")).or_default().place = ScrollPosition::At { item: Key(EventId(1_234), 0), line: 0 };
+    model.desks.entry(id("aaaa")).or_default().place =
+        ScrollPosition::At { item: BlockKey(EventId(1_234), 0), line: 0 };
     update(&mut model, overview(log.0, Vec::new()));
     let effects = crate::tui::act::go(&mut model, id("aaaa"));
     log.answer(&mut model, effects);
@@ -266,7 +267,7 @@ fn an_event_far_away_is_gone_to() {
     write(&mut model, "777");
     let effects = press(&mut model, KeyCode::Enter);
     log.answer(&mut model, effects);
-    assert_eq!((model.desk().chosen, &model.overlay), (Some(Key(EventId(777), 0)), &None));
+    assert_eq!((model.desk().chosen, &model.overlay), (Some(BlockKey(EventId(777), 0)), &None));
     assert!(shown(&model).contains("message 777"), "{}", shown(&model));
 }
 

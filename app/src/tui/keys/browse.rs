@@ -5,7 +5,7 @@ use crate::tui::act;
 use crate::tui::command;
 use crate::tui::draw;
 use crate::tui::field::Field;
-use crate::tui::model::{Focus, Key, Model};
+use crate::tui::model::{BlockKey, Focus, Model};
 use crate::tui::overlay::Overlay;
 use crate::tui::update::Effect;
 use crate::tui::window::Whole;
@@ -100,7 +100,7 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
-fn source_of(model: &Model, key: Key) -> String {
+fn source_of(model: &Model, key: BlockKey) -> String {
     let (cells, _) = draw::talk_size(model);
     crate::tui::flow::Flow::new(model, cells).map(|flow| flow.source(key)).unwrap_or_default()
 }

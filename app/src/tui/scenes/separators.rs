@@ -4,7 +4,7 @@ use super::project::{NOW, agent, at, dollars, id, in_quest, question, run, words
 use super::talk::{at_weaver_table, message, with_talk};
 use crate::http::{AgentState, RunPhase, RunView};
 use crate::tui::draw;
-use crate::tui::model::{AwaitedFork, Connection, Key, Model, ScrollPosition};
+use crate::tui::model::{AwaitedFork, BlockKey, Connection, Model, ScrollPosition};
 use crate::tui::roster::RosterAgent;
 use hatchery_core::ask::About;
 use hatchery_core::event::AgentEvent;
@@ -85,7 +85,7 @@ fn separators() {
         with_talk(model, "Zr81", vec![said(46_500), said(46_501), said(46_502)]);
         of(model, "Zr81", &|agent| agent.fresh = 2);
         let desk = model.desk_mut();
-        (desk.place, desk.seen) = (ScrollPosition::At { item: Key(EventId(46_500), 0), line: 0 }, EventId(46_500));
+        (desk.place, desk.seen) = (ScrollPosition::At { item: BlockKey(EventId(46_500), 0), line: 0 }, EventId(46_500));
     });
     show("crashed, resumes by itself", "k3Qd", 80, &|model| {
         of(model, "k3Qd", &|agent| {
@@ -149,7 +149,7 @@ fn separators() {
     });
     show("scrolled away, new below", "k3Qd", 80, &|model| {
         let desk = model.desk_mut();
-        desk.place = ScrollPosition::At { item: Key(EventId(46_351), 0), line: 0 };
+        desk.place = ScrollPosition::At { item: BlockKey(EventId(46_351), 0), line: 0 };
         desk.seen = EventId(46_410);
     });
     show("two of one name", "zz01", 80, &|model| {

@@ -2,7 +2,7 @@
 
 use hatchery::store::{AppendCallback, Batch, IdRange, MessageRanges, RowVisitor, Snapshot, Store, StoreError};
 use hatchery_core::EventId;
-use hatchery_core::history::Range;
+use hatchery_core::history::HistoryRange;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -68,7 +68,7 @@ impl Store for FaultyStore {
         self.inner.indexed()
     }
 
-    fn read_parts(&self, parts: &[Range], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError> {
+    fn read_parts(&self, parts: &[HistoryRange], recent: &[IdRange], visit: RowVisitor<'_>) -> Result<(), StoreError> {
         self.inner.read_parts(parts, recent, visit)
     }
 

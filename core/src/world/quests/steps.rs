@@ -135,7 +135,7 @@ impl World {
                     false => NoteKind::Resumed { role: by, agent },
                 },
             );
-            it.state = StepState::Running(SlotWork::Agent { agent, role, signal: None, recalled: false });
+            it.state = StepState::Running(SlotWork::Agent { agent, role, signal: None, paused: false });
             Ok(())
         })?;
         self.change_quest(at, ts, id, |quest, _| {

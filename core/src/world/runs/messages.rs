@@ -13,7 +13,7 @@ impl World {
     pub(in crate::world) fn note_message(&mut self, at: EventId, ts: Timestamp, agent: AgentId, kind: MessageKind) {
         match kind {
             MessageKind::User => self.change_conversation(agent, |run, conversation| {
-                if let Some(run) = run.filter(|_| conversation.unheard.is_empty()) {
+                if let Some(run) = run.filter(|_| conversation.waiting.is_empty()) {
                     run.addressed = ts;
                 }
                 Arc::make_mut(conversation).add(at, DeliveryKind::Message);
@@ -39,7 +39,7 @@ impl World {
         if kind != MessageKind::System || content != TURN_INTERRUPTED || !self.run(agent).is_some_and(Run::is_open) {
             return;
         }
-        let waiting = self.conversations.get(&agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
+        let waiting = self.conversations.get(&agent).into_iter().flat_map(|conversation| conversation.waiting.iter());
         let waiting: Vec<EventId> =
             waiting.filter(|delivery| delivery.what == DeliveryKind::Message).map(|delivery| delivery.id).collect();
         self.late_messages.extend(waiting.into_iter().map(|message| (message, at)));

@@ -57,7 +57,7 @@ impl World {
     pub(super) fn message_heard(&mut self, at: EventId, of: AttemptId, message: EventId) -> Result<(), Impossible> {
         self.change_run(at, of, |run, conversation| {
             let heard = Arc::make_mut(conversation).confirm(message).ok_or("had heard it")?;
-            run.attempt.heard = true;
+            run.attempt.has_confirmed = true;
             if heard.what != DeliveryKind::Interrupt {
                 run.attempt.begin_turn();
             }
@@ -85,7 +85,7 @@ impl World {
                 run.parks = 0;
             }
             // A process that does not confirm its message may end many turns without doing the work for which it was started.
-            if end.result.is_ok() && run.attempt.heard && (!run.spec.signals || run.signalled) {
+            if end.result.is_ok() && run.attempt.has_confirmed && (!run.spec.signals || run.signalled) {
                 run.crashes = 0;
             }
             if end.result.is_ok() {

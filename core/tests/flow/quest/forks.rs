@@ -36,8 +36,8 @@ fn starts(it: &mut Play, agent: AgentId) {
     let session = Some(format!("talk-{agent}"));
     let (of, capabilities) = (it.attempt_id(agent), Capabilities::ALL);
     it.must(Command::ReportSpawn { of, process, session, copy_of: None, capabilities });
-    let unheard = it.world.conversation(agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
-    let heard = unheard.map(|delivery| Output::Heard { id: wire_name(delivery.id) }).collect::<Vec<_>>();
+    let waiting = it.world.conversation(agent).into_iter().flat_map(|conversation| conversation.waiting.iter());
+    let heard = waiting.map(|delivery| Output::Heard { id: wire_name(delivery.id) }).collect::<Vec<_>>();
     it.says(agent, [connected()].into_iter().chain(heard).collect());
 }
 

@@ -222,7 +222,7 @@ fn peers_13_a_subagents_line_ends_nobody_and_no_plan_has_a_cycle_or_a_hole() {
     let agent = it.start("a");
     it.says(agent, vec![Output::Subagent { tool_use: "t".into(), output: Box::new(well(0)) }]);
     it.says(agent, vec![Output::Subagent { tool_use: "t".into(), output: Box::new(spoken("a")) }]);
-    assert!(it.run(agent).attempt.in_turn && it.run(agent).attempt.signal_heard.is_none());
+    assert!(it.run(agent).attempt.in_turn && it.run(agent).attempt.signal_in_output.is_none());
     let why = |steps: &[hatchery_core::quest::StepPlan]| {
         let quest = QuestId::from_bytes([8; 16]);
         let quest_spec = Box::new(alone(quest_spec()));

@@ -287,8 +287,8 @@ impl Play {
             copy_of: None,
             capabilities: Capabilities::ALL,
         });
-        let unheard = self.world.conversation(agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
-        let heard = unheard.map(|delivery| Output::Heard { id: wire_name(delivery.id) }).collect::<Vec<_>>();
+        let waiting = self.world.conversation(agent).into_iter().flat_map(|conversation| conversation.waiting.iter());
+        let heard = waiting.map(|delivery| Output::Heard { id: wire_name(delivery.id) }).collect::<Vec<_>>();
         self.says(agent, [connected()].into_iter().chain(heard).collect());
         agent
     }

@@ -50,7 +50,7 @@ fn runs_are_numbered() {
 fn what_is_said_to_an_agent_at_work_waits_for_its_process() {
     for it in [wanted(spec()), present(spec()), working(spec()), done(staying())] {
         let it = it.when(tell(A, "and more", Some(spec()))).then([said(A, "and more")]);
-        assert_eq!(unheard(&it).last().copied(), Some(it.world.head().0));
+        assert_eq!(undelivered(&it).last().copied(), Some(it.world.head().0));
         assert_eq!(plan(&it.world).runs[&A].state, DesiredState::Running { upto: Some(it.world.head()), last: false });
     }
 }
@@ -127,7 +127,7 @@ fn a_fork_may_be_run_from_the_start() {
     let birth = || Birth { prompt: Some("go".into()), run: Some(Box::new(spec())), ..Birth::of(A) };
     let it = given([]).when(bear(R, birth()));
     let it = it.then([forked(R, A, None), said(A, "go"), requested(A, spec())]);
-    assert_eq!(unheard(&it), [4], "a briefing, which has the prompt in it");
+    assert_eq!(undelivered(&it), [4], "a briefing, which has the prompt in it");
     // When it has to wait, so does its run.
     let it = given([called(R)])
         .when(bear(R, birth()))

@@ -18,17 +18,17 @@ fn without_echoes_the_beginning_of_a_turn_confirms_the_oldest_delivery() {
     let silent = Capabilities { echoes_messages: false, ..Capabilities::ALL };
     let it = ready_with(silent).and(said(A, "one"));
     let it = hears(it, [Output::TurnStarted]).then([heard(first(), BRIEFING), taken(first(), 1)]);
-    assert_eq!(unheard(&it), [7], "the next message is for the next turn");
+    assert_eq!(undelivered(&it), [7], "the next message is for the next turn");
     let it = hears(it, [result(well())]).then([turn_ended(first(), well(), nothing_spent()), taken(first(), 2)]);
     let it = hears(it, [Output::TurnStarted]).then([turn_started(first()), heard(first(), 7), taken(first(), 3)]);
-    assert!(unheard(&it).is_empty());
+    assert!(undelivered(&it).is_empty());
 }
 
 #[test]
 fn with_echoes_the_beginning_of_a_turn_confirms_nothing() {
     let it = ready_with(Capabilities::ALL);
     let it = hears(it, [Output::TurnStarted]).then([taken(first(), 1)]);
-    assert_eq!(unheard(&it), [BRIEFING]);
+    assert_eq!(undelivered(&it), [BRIEFING]);
 }
 
 #[test]
@@ -93,9 +93,9 @@ fn a_session_that_holds_everything_that_was_to_be_said_gets_a_nudge_when_it_is_r
     let it = wanted(spec()).and(spawned_with(first(), capabilities));
     let held = Output::Heard { id: wire_name(EventId(BRIEFING)) };
     let it = hears(it, [held, ready()]).then([heard(first(), BRIEFING), begun(first()), taken(first(), 2)]);
-    let waiting: Vec<_> = conversation(&it).unheard.iter().map(|delivery| delivery.what).collect();
+    let waiting: Vec<_> = conversation(&it).waiting.iter().map(|delivery| delivery.what).collect();
     assert_eq!(waiting, [DeliveryKind::Nudge]);
-    assert!(!last_run(&it).attempt.heard, "an earlier process has heard it");
+    assert!(!last_run(&it).attempt.has_confirmed, "an earlier process has heard it");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_session_that_no_other_process_can_load_is_over_with_its_process() {
         let it = declaring(staying(), Declared { resumes, ..LOADS });
         let it = it.and(heard(first(), BRIEFING)).and(spoke(A, "one")).and(said(A, "two"));
         let it = it.and(crashed(first(), hatchery_core::Exit::Signal(9), "")).and(resumed(attempt(2)));
-        let waits: Vec<_> = conversation(&it).unheard.iter().map(|delivery| delivery.what).collect();
+        let waits: Vec<_> = conversation(&it).waiting.iter().map(|delivery| delivery.what).collect();
         (opening(&it.world, A, UNKNOWN), waits)
     };
     let resumes = Opening::Resume { session: TALK.into(), repeats_history: true };
@@ -231,7 +231,7 @@ fn a_process_that_does_not_take_the_model_is_let_go_and_the_run_says_why() {
     let detail = "It failed: no model `m`. Choose another model with --model.";
     let ended = over(first(), hatchery_core::Cause::WrongModel, hatchery_core::Exit::Code(0), detail);
     let it = it.when(exit(first(), hatchery_core::Exit::Code(0))).then([ended]);
-    assert_eq!(unheard(&it), [BRIEFING], "what was said waits for the next run");
+    assert_eq!(undelivered(&it), [BRIEFING], "what was said waits for the next run");
 }
 
 #[test]

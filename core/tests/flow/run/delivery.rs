@@ -9,22 +9,22 @@ use hatchery_core::run::{DeliveryKind, DesiredState, delivery_of, wire_name};
 use hatchery_core::{Cause, EventId, Exit, MessageKind, Refusal, plan};
 
 fn kinds(it: &Given) -> Vec<DeliveryKind> {
-    conversation(it).unheard.iter().map(|delivery| delivery.what).collect()
+    conversation(it).waiting.iter().map(|delivery| delivery.what).collect()
 }
 
 #[test]
 fn the_first_process_is_briefed() {
     let it = wanted(spec());
-    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Briefing], vec![BRIEFING]));
+    assert_eq!((kinds(&it), undelivered(&it)), (vec![DeliveryKind::Briefing], vec![BRIEFING]));
 }
 
 #[test]
 fn a_delivery_leaves_the_queue_when_it_was_heard() {
     let it = present(spec()).and(said(A, "one")).and(said(A, "two"));
-    assert_eq!(unheard(&it), [BRIEFING, 6, 7]);
+    assert_eq!(undelivered(&it), [BRIEFING, 6, 7]);
     let it = hears(it, [ready(), echo(BRIEFING), echo(6)]);
     let it = it.then([begun(first()), heard(first(), BRIEFING), heard(first(), 6), taken(first(), 3)]);
-    assert_eq!(unheard(&it), [7]);
+    assert_eq!(undelivered(&it), [7]);
     assert_eq!(
         plan(&it.restarted().world).runs[&A].state,
         DesiredState::Running { upto: Some(EventId(7)), last: false }
@@ -43,7 +43,7 @@ fn they_may_be_heard_in_another_order() {
     let it = present(spec()).and(begun(first())).and(said(A, "one")).and(said(A, "two"));
     let it = hears(it, [echo(8), echo(BRIEFING)]);
     let it = it.then([heard(first(), 8), heard(first(), BRIEFING), taken(first(), 2)]);
-    assert_eq!(unheard(&it), [7]);
+    assert_eq!(undelivered(&it), [7]);
 }
 
 #[test]
@@ -51,26 +51,26 @@ fn only_a_users_words_are_said_to_a_process() {
     use MessageKind::*;
     let it = working(spec());
     for kind in [System, Assistant, ToolCall, ToolResult, Mark, AgentKilled, Command, Fork, Usage, Interrupted] {
-        assert_eq!(unheard(&it.clone().and(added(A, kind, ""))), [0; 0], "{kind:?}");
+        assert_eq!(undelivered(&it.clone().and(added(A, kind, ""))), [0; 0], "{kind:?}");
     }
-    assert_eq!(unheard(&it.and(said(A, "hello"))), [9]);
+    assert_eq!(undelivered(&it.and(said(A, "hello"))), [9]);
 }
 
 #[test]
 fn what_was_not_heard_is_told_to_the_next_process() {
     let it = working(spec()).and(said(A, "one")).when(exit(first(), Exit::Signal(9)));
     let it = it.then([crashed(first(), Exit::Signal(9), MID_TURN), resumed(attempt(2))]);
-    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Message], vec![9]));
+    assert_eq!((kinds(&it), undelivered(&it)), (vec![DeliveryKind::Message], vec![9]));
 }
 
 #[test]
 fn a_process_that_has_nothing_new_to_hear_is_told_to_go_on() {
     let it = working(spec()).when(exit(first(), Exit::Signal(9)));
     let it = it.then([crashed(first(), Exit::Signal(9), MID_TURN), resumed(attempt(2))]);
-    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Nudge], vec![10]));
+    assert_eq!((kinds(&it), undelivered(&it)), (vec![DeliveryKind::Nudge], vec![10]));
     // A second crash does not add a second one.
     let it = it.and(spawned(attempt(2))).and(crashed(attempt(2), Exit::Signal(9), "")).and(resumed(attempt(3)));
-    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Nudge], vec![10]));
+    assert_eq!((kinds(&it), undelivered(&it)), (vec![DeliveryKind::Nudge], vec![10]));
 }
 
 /// The agent program keeps such a message, so it is not said again.
@@ -79,10 +79,10 @@ fn a_message_that_came_too_late_for_its_turn_is_answered_in_another() {
     let end = TurnEnd { unanswered: true, ..well() };
     let it = hears(working(spec()).and(said(A, "one")), [echo(9), result(end.clone())]);
     let it = it.then([heard(first(), 9), turn_ended(first(), end, nothing_spent()), taken(first(), 12)]);
-    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Reminder], vec![11]));
+    assert_eq!((kinds(&it), undelivered(&it)), (vec![DeliveryKind::Reminder], vec![11]));
     let it = hears(it, [echo(11), result(well())]);
     let it = it.then([heard(first(), 11), turn_ended(first(), well(), nothing_spent()), taken(first(), 14)]);
-    assert_eq!(unheard(&it), [0; 0], "once is enough");
+    assert_eq!(undelivered(&it), [0; 0], "once is enough");
 }
 
 /// There is no conversation that it could go on with.
@@ -91,7 +91,7 @@ fn a_process_after_one_that_never_showed_its_conversation_is_told_everything() {
     let it = present(spec()).and(heard(first(), BRIEFING)).and(said(A, "one")).when(exit(first(), Exit::Signal(9)));
     let it = it.then([crashed(first(), Exit::Signal(9), MID_TURN), again_in(first(), 1, 1_000)]);
     let it = it.at(1_000).when(hatchery_core::Command::Tick).then([resumed(attempt(2))]);
-    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Briefing], vec![10]));
+    assert_eq!((kinds(&it), undelivered(&it)), (vec![DeliveryKind::Briefing], vec![10]));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn what_was_not_heard_waits_for_the_next_run() {
     let it = it.and(said(A, "two")).when(run(A, spec()));
     let it =
         it.then([hatchery_core::Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: spec() } }]);
-    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Message; 2], vec![11, 13]));
+    assert_eq!((kinds(&it), undelivered(&it)), (vec![DeliveryKind::Message; 2], vec![11, 13]));
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn another_harness_or_another_machine_is_briefed_anew() {
 #[test]
 fn an_interrupt_is_told_until_it_was_obeyed() {
     let it = working(spec()).when(interrupt(A)).then([interrupted(first())]);
-    assert_eq!((kinds(&it), unheard(&it)), (vec![DeliveryKind::Interrupt], vec![9]));
+    assert_eq!((kinds(&it), undelivered(&it)), (vec![DeliveryKind::Interrupt], vec![9]));
     let mark = added(A, MessageKind::System, TURN_INTERRUPTED);
     let ended = turn_ended(first(), broken_off(), nothing_spent());
     let it = hears(it, [obeyed(9), result(broken_off())]);
     let it = it.then([heard(first(), 9), mark, ended, taken(first(), 12)]);
     assert_eq!(it.heard(A).last().map(String::as_str), Some(TURN_INTERRUPTED), "what the agent program keeps counts");
-    assert_eq!(unheard(&it), [0; 0]);
+    assert_eq!(undelivered(&it), [0; 0]);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_message_that_waits_is_heard_after_the_turn_that_was_broken_off() {
     let mark = added(A, MessageKind::System, TURN_INTERRUPTED);
     let it = it.then([heard(first(), 10), mark, ended, taken(first(), 12)]);
     assert_eq!(it.heard(A), ["hello", TURN_INTERRUPTED, "rather this"], "as the agent hears it");
-    assert_eq!(unheard(&it), [9]);
+    assert_eq!(undelivered(&it), [9]);
     // What is said later follows, and a message that was heard in its turn stays where it is.
     let it = hears(it, [Output::Heard { id: wire_name(EventId(9)) }, result(well())]);
     let it = it.then([heard(first(), 9), turn_ended(first(), well(), nothing_spent()), taken(first(), 14)]);

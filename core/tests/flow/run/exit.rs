@@ -177,7 +177,7 @@ fn one_that_was_to_stay_and_left_between_two_turns_is_not_resumed_for_nothing() 
             said(A, "more"),
             Event::Agent { agent: A, what: AgentEvent::RunRequested { run: 2, spec: staying() } },
         ]);
-        assert_eq!(unheard(&it), [12], "the conversation goes on");
+        assert_eq!(undelivered(&it), [12], "the conversation goes on");
         assert!(conversation(&it).harness_session.is_some());
     }
     let it = done(staying()).when(exit(first(), Exit::Code(0)));
@@ -191,9 +191,9 @@ fn one_that_was_to_stay_and_left_between_two_turns_is_not_resumed_for_nothing() 
 #[test]
 fn what_was_said_while_it_was_leaving_is_heard_by_the_next_process() {
     let it = done(spec()).and(said(A, "wait")).when(exit(first(), Exit::Code(0))).then([resumed(attempt(2))]);
-    assert_eq!(unheard(&it), [11]);
+    assert_eq!(undelivered(&it), [11]);
     let it = failed(spec(), broken_off()).and(said(A, "rather this")).when(exit(first(), Exit::Code(0)));
-    assert_eq!(unheard(&it.then([resumed(attempt(2))])), [11]);
+    assert_eq!(undelivered(&it.then([resumed(attempt(2))])), [11]);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn an_interrupt_that_came_too_late_does_not_bring_a_process_back() {
     let it = working(spec()).and(interrupted(first())).and(turn_ended(first(), well(), usage(0)));
     let it = it.when(exit(first(), Exit::Code(0)));
     let it = it.then([over(first(), Cause::Completed, Exit::Code(0), WELL)]);
-    assert_eq!(unheard(&it), [0; 0]);
+    assert_eq!(undelivered(&it), [0; 0]);
 }
 
 /// Else a process that never listens would be started again for ever.

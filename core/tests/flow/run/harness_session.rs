@@ -27,7 +27,7 @@ fn again(it: Given) -> Given {
 fn it_goes_on_in_the_next_run() {
     let it = again(at_rest());
     assert_eq!(conversation(&it).harness_session.as_ref().unwrap().session, TALK);
-    assert_eq!(conversation(&it).unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Nudge]);
+    assert_eq!(conversation(&it).waiting.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Nudge]);
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn whatever_changes_what_was_said_ends_it() {
     ];
     for (command, event) in changes {
         let it = at_rest().and(said(A, "unheard")).when(command).then([event]);
-        assert_eq!((conversation(&it).harness_session.as_ref(), unheard(&it)), (None, vec![]));
+        assert_eq!((conversation(&it).harness_session.as_ref(), undelivered(&it)), (None, vec![]));
         let it = again(it.and(said(A, "more"))).restarted();
-        assert_eq!(conversation(&it).unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Briefing]);
+        assert_eq!(conversation(&it).waiting.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Briefing]);
     }
 }
 
@@ -76,7 +76,7 @@ fn one_that_the_harness_has_lost_begins_anew() {
     };
     let it = it.when(exit(of, Exit::Code(1))).then([crash, resumed(of.next())]);
     assert_eq!(conversation(&it).harness_session, None);
-    assert_eq!(conversation(&it).unheard.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Briefing]);
+    assert_eq!(conversation(&it).waiting.iter().map(|it| it.what).collect::<Vec<_>>(), [DeliveryKind::Briefing]);
 }
 
 /// The user logs in, and says something.

@@ -133,7 +133,7 @@ fn a_budget_interrupts_the_turn_in_which_it_is_used_up() {
     let it = it.when(Command::AnswerQuestion { question, answer: "1".into() }).done();
     assert_eq!(last_run(&it).attempt.number, 3);
     assert!(last_run(&it).is_open());
-    assert_eq!(conversation(&it).unheard.len(), 1, "it is told to go on");
+    assert_eq!(conversation(&it).waiting.len(), 1, "it is told to go on");
 }
 
 #[test]

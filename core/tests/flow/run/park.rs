@@ -72,7 +72,7 @@ fn parking_can_be_turned_off() {
 #[test]
 fn a_wait_outlives_a_restart() {
     let it = waiting().restarted().at(15_000).when(Command::Tick).then([resumed(attempt(2))]);
-    assert_eq!(unheard(&it), [12], "it is told to go on");
+    assert_eq!(undelivered(&it), [12], "it is told to go on");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn what_is_said_meanwhile_is_heard_afterwards() {
     let it = waiting().when(tell(A, "take your time", Some(spec()))).then([said(A, "take your time")]);
     assert_eq!(plan(&it.world).wake_at, Some(Timestamp(15_000)));
     let it = it.at(15_000).when(Command::Tick).then([resumed(attempt(2))]);
-    assert_eq!(unheard(&it), [12]);
+    assert_eq!(undelivered(&it), [12]);
 }
 
 #[test]

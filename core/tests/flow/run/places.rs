@@ -33,7 +33,7 @@ fn with_waiting(it: Given, parent: AgentId, agent: AgentId) -> Given {
     let of = it.world.run(agent).expect("it was asked for").attempt_id(agent);
     let session = format!("talk-{agent}");
     let it = it.when(spawn_as(of, &session)).done();
-    let heard = it.world.conversation(agent).expect("it is run").unheard.get_min().copied();
+    let heard = it.world.conversation(agent).expect("it is run").waiting.get_min().copied();
     let heard = Output::Heard { id: wire_name(heard.map_or(EventId::START, |it| it.id)) };
     it.when(output(of, 0, 3, [ready_as(&session), heard, waits("w")])).done()
 }

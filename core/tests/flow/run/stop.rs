@@ -46,7 +46,7 @@ fn a_stopped_run_ends_for_the_reason_recorded_first_and_is_not_resumed() {
             failed(spec(), refused(FailureKind::Overloaded)).and(stopping(first(), StopWhy::User)).and(said(A, "more"));
         let ended = over(first(), Cause::UserEnded, exited, "stopped by the user");
         let it = it.when(exit(first(), exited)).then([ended]);
-        assert_eq!(unheard(&it), [12], "it waits for the next run");
+        assert_eq!(undelivered(&it), [12], "it waits for the next run");
     }
 }
 

@@ -314,6 +314,6 @@ pub fn conversation(it: &Given) -> &Conversation {
 }
 
 /// What waits to be said to A, by the ids of what caused it.
-pub fn unheard(it: &Given) -> Vec<u64> {
-    conversation(it).unheard.iter().map(|delivery| delivery.id.0).collect()
+pub fn undelivered(it: &Given) -> Vec<u64> {
+    conversation(it).waiting.iter().map(|delivery| delivery.id.0).collect()
 }

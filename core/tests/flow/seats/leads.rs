@@ -101,7 +101,7 @@ fn a_quick_restart_waits_for_the_old_process_of_the_lead() {
         play.must(Command::CloseSession { session: S });
         play.runs(LEAD);
         assert_eq!(play.world.seats().session().map(|open| open.id), Some(T));
-        assert!(play.world.conversation(LEAD).unwrap().unheard.len() >= 3, "the prompt and both messages wait for it");
+        assert!(play.world.conversation(LEAD).unwrap().waiting.len() >= 3, "the prompt and both messages wait for it");
     }
 }
 

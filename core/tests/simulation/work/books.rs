@@ -58,7 +58,7 @@ impl Work {
             | Stream::Request(_) => return,
         };
         let state = self.world.run(agent).map(|run| &run.state);
-        let waits = after.conversation(agent).map(|conversation| conversation.unheard.clone()).unwrap_or_default();
+        let waits = after.conversation(agent).map(|conversation| conversation.waiting.clone()).unwrap_or_default();
         match &record.event {
             Event::Run { what: RunEvent::Resumed, .. }
                 if waits.contains(&Delivery { id: record.id, what: DeliveryKind::Nudge }) =>
@@ -80,7 +80,7 @@ impl Work {
     /// Its conversation contains every message that counts.
     pub(super) fn assert_heard_everything(&self, agent: AgentId) {
         let conversation = self.world.conversation(agent).expect("it was run");
-        assert!(conversation.unheard.is_empty(), "{agent} has heard all: {:?}", conversation.unheard);
+        assert!(conversation.waiting.is_empty(), "{agent} has heard all: {:?}", conversation.waiting);
         let harness_session = conversation.harness_session.as_ref().expect("it was started");
         let knows = &self.harness.harness_sessions[&harness_session.session].knows;
         let said: BTreeSet<EventId> = self.messages(agent).iter().map(|said| said.id).collect();
@@ -149,7 +149,7 @@ impl Work {
     pub(super) fn note(&mut self, record: &Record, after: &World) {
         let what = |agent, id| {
             let conversation =
-                after.conversation(agent).into_iter().flat_map(|conversation| conversation.unheard.iter());
+                after.conversation(agent).into_iter().flat_map(|conversation| conversation.waiting.iter());
             conversation.copied().find(|delivery: &Delivery| delivery.id == id).map(|delivery| delivery.what)
         };
         let met = match &record.event {
@@ -160,7 +160,7 @@ impl Work {
                 _ => "said while it left",
             },
             Event::Run { of, what: RunEvent::MessageHeard { .. } }
-                if self.world.run(of.agent).is_some_and(|run| run.attempt.in_turn && run.attempt.heard) =>
+                if self.world.run(of.agent).is_some_and(|run| run.attempt.in_turn && run.attempt.has_confirmed) =>
             {
                 "heard in mid-turn"
             }

@@ -111,7 +111,7 @@ impl Work {
             DesiredState::Running { .. } => {
                 let known = |id| told.iter().any(|order| matches!(order, Order::Say { id: it, .. } if *it == id));
                 let conversation = self.world.conversation(of.agent).expect("it is run");
-                let new = conversation.unheard.iter().filter(|delivery| !known(delivery.id));
+                let new = conversation.waiting.iter().filter(|delivery| !known(delivery.id));
                 new.map(|delivery| self.order(of, *delivery)).collect()
             }
         };
