@@ -6,6 +6,7 @@ pub mod notices;
 pub mod once;
 pub mod paths;
 pub mod patience;
+pub mod ready_line;
 
 use crate::config::{Config, Flags};
 use crate::http::{ErrorBody, ErrorDetail};
@@ -29,7 +30,6 @@ use std::path::Path;
 use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpStream;
 
 /// How long a daemon may take to be ready. To read a long log without a snapshot takes long.
@@ -371,20 +371,11 @@ async fn start_daemon(project: &Project) -> Result<Client, Report> {
         .stderr(errors)
         .process_group(0);
     let mut child = tokio::process::Command::from(command).spawn().context("the daemon cannot be started")?;
-    let mut line = String::new();
-    if let Some(output) = child.stdout.take() {
-        let ready = tokio::time::timeout(START_TIMEOUT, BufReader::new(output).read_line(&mut line)).await;
-        ready.context("the daemon did not get ready in time")?.context("the output of the daemon cannot be read")?;
-    }
-    #[derive(serde::Deserialize)]
-    struct Ready {
-        url: String,
-        token: String,
-    }
-    match serde_json::from_str::<Ready>(&line) {
-        Ok(Ready { url, token }) => Ok(Client::new(&url, token)),
+    let ready = tokio::time::timeout(START_TIMEOUT, ready_line::client_of(&mut child)).await;
+    match ready.context("the daemon did not get ready in time")?? {
+        Some(client) => Ok(client),
         // Another process has started a daemon first. That daemon is used.
-        Err(_) => match Client::running(project).await? {
+        None => match Client::running(project).await? {
             Some(client) => Ok(client),
             None => {
                 let last = said_since(&log, before);

@@ -5,7 +5,7 @@ pub(super) mod audit;
 use super::follow::Following;
 use super::paint::{BAD, DIM, GOOD, STRONG, paint};
 use super::quest::watch;
-use super::{CommandContext, asking, print_json_text, print_line};
+use super::{CommandContext, asking, print_json_text, print_line, private_daemon};
 use crate::client::Client;
 use crate::client::paths::quest_path;
 use crate::project::Project;
@@ -20,7 +20,6 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -255,34 +254,12 @@ fn report(
 }
 
 async fn start(project: &Project) -> Result<(Child, Client), Report> {
-    #[derive(serde::Deserialize)]
-    struct Ready {
-        url: String,
-        token: String,
-    }
     let program = std::env::current_exe().context("this program cannot be found again")?;
     let mut command = tokio::process::Command::new(program);
-    // The demo must not use settings of real projects, above all not a shared store.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HATCHERY_")) {
-        command.env_remove(name);
-    }
-    let mut child = command
-        .args(["up", "--json", "--project"])
-        .arg(project.root())
-        .env("HATCHERY_LOG", "error")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        // Ctrl-C must reach only the demo, which then stops the daemon and the agents.
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .context("the daemon cannot be started")?;
-    let mut line = String::new();
-    if let Some(output) = child.stdout.take() {
-        BufReader::new(output).read_line(&mut line).await.context("the output of the daemon cannot be read")?;
-    }
-    let ready: Ready = serde_json::from_str(&line).context("the daemon did not get ready")?;
-    Ok((child, Client::new(&ready.url, ready.token)))
+    command.args(["up", "--json", "--project"]).arg(project.root());
+    // Ctrl-C must reach only the demo, which then stops the daemon and the agents.
+    command.process_group(0);
+    private_daemon::start(command).await
 }
 
 async fn stop(daemon: &mut Child) -> Result<(), Report> {

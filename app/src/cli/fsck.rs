@@ -1,14 +1,12 @@
 //! `hatchery fsck`
 
 use super::paint::{BAD, GOOD, paint};
-use super::{CommandContext, asking, counted, print_json, print_line};
+use super::{CommandContext, asking, counted, own_store, print_json, print_line};
 use crate::client::Client;
 use crate::daemon;
 use crate::fsck::{self, FsckReport};
 use crate::log_head::LogHead;
-use crate::report::{Code, Context as _, Report};
-use crate::store;
-use std::io::IsTerminal as _;
+use crate::report::{Code, Report};
 use std::process::ExitCode;
 
 /// Read the whole log and check everything that is derived from it
@@ -51,21 +49,8 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
 
 fn check_here(context: &CommandContext, repair: bool) -> Result<FsckReport, Report> {
     let config = context.config()?;
-    context.project.prepare()?;
-    let _lock = context.project.lock()?;
-    context.project.begin_database(&config.store)?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
-    let store = store::open(&config.store, runtime.handle()).map_err(|error| daemon::explain(error.into()))?;
-    let live = std::io::stderr().is_terminal();
+    let own = own_store::open(context, &config)?;
     let head = LogHead::new(&context.project, &config.store);
-    let findings = fsck::check_against(store.as_ref(), Some(&head), repair, &mut |count| {
-        if live {
-            anstream::eprint!("\r{count} events");
-        }
-    });
-    if live {
-        anstream::eprint!("\r");
-    }
-    findings.map_err(daemon::explain)
+    own_store::counting(|progress| fsck::check_against(own.store.as_ref(), Some(&head), repair, progress))
+        .map_err(daemon::explain)
 }

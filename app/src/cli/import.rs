@@ -1,15 +1,13 @@
 //! `hatchery import`
 
-use super::{CommandContext, counted, print_json, read_given, say, unreadable};
+use super::{CommandContext, counted, own_store, print_json, read_given, say, unreadable};
 use crate::client::Client;
 use crate::config::Config;
-use crate::daemon;
-use crate::report::{Code, Context as _, Report};
-use crate::store;
+use crate::report::{Code, Report};
 use crate::transfer::{self, ImportCount};
 use hatchery_core::EventId;
 use std::fs::File;
-use std::io::{BufReader, IsTerminal as _};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -102,12 +100,7 @@ fn log(context: &CommandContext, file: &Path) -> Result<ExitCode, Report> {
 fn read_log(context: &CommandContext, config: &Config, file: &Path) -> (Result<ImportCount, Report>, Option<EventId>) {
     let mut head = None;
     let imported = (|| {
-        context.project.prepare()?;
-        let _lock = context.project.lock()?;
-        context.project.begin_database(&config.store)?;
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
-        let store = store::open(&config.store, runtime.handle()).map_err(|error| daemon::explain(error.into()))?;
+        let own = own_store::open(context, config)?;
         let mut input: Box<dyn std::io::BufRead> = match file.to_str() {
             Some("-") => Box::new(std::io::stdin().lock()),
             _ => {
@@ -115,16 +108,8 @@ fn read_log(context: &CommandContext, config: &Config, file: &Path) -> (Result<I
                 Box::new(BufReader::new(file))
             }
         };
-        let live = std::io::stderr().is_terminal();
-        let imported = transfer::import(store.as_ref(), &mut *input, &mut |count| {
-            if live {
-                anstream::eprint!("\r{count} events");
-            }
-        });
-        if live {
-            anstream::eprint!("\r");
-        }
-        head = store.head().ok();
+        let imported = own_store::counting(|progress| transfer::import(own.store.as_ref(), &mut *input, progress));
+        head = own.store.head().ok();
         imported
     })();
     (imported, head)

@@ -2,6 +2,7 @@
 
 use super::{CommandContext, paint, print_line, say};
 use crate::client::ending::{self, end_daemon};
+use crate::client::ready_line::ReadyLine;
 use crate::config::{Config, Flags};
 use crate::daemon::{Daemon, EndSignals};
 use crate::daemon_log::DaemonLog;
@@ -96,8 +97,8 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
         };
         let link = daemon.link(auth);
         if context.json {
-            let ready = serde_json::json!({ "url": daemon.url, "token": daemon.token, "pid": std::process::id() });
-            print_line(&ready.to_string())?;
+            let ready = ReadyLine { pid: std::process::id(), token: daemon.token.clone(), url: daemon.url.clone() };
+            print_line(&serde_json::to_string(&ready).context("the address cannot be written")?)?;
         } else {
             print_line(&format!("Hatchery serves {}", context.project.root().display()))?;
             print_line(&format!("  {}", paint::paint(paint::STRONG, &link)))?;
@@ -121,7 +122,7 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
 /// How long tasks may still run after the daemon has ended.
 const LAST_TASKS: Duration = Duration::from_secs(1);
 
-/// A runtime whose drop takes at most `LAST_TASKS`. Otherwise a task that waits would keep the process alive for ever.
+/// A runtime whose drop takes at most `LAST_TASKS`. Otherwise a task that waits would keep the process alive.
 struct BoundedRuntime(Option<Runtime>);
 
 impl Drop for BoundedRuntime {

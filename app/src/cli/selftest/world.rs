@@ -1,6 +1,6 @@
 //! The parts of a selftest: a daemon that is killed, clients and agents that keep working, and random numbers.
 
-use crate::cli::stop;
+use crate::cli::{private_daemon, stop};
 use crate::client::{Client, Failure};
 use crate::processes;
 use crate::project::Project;
@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -61,7 +60,7 @@ pub struct TestDaemon {
 
 impl TestDaemon {
     pub async fn start(project: &Project, store: Option<&str>) -> Result<Self, Report> {
-        let (child, client) = spawn(daemon_command(project, store)?).await?;
+        let (child, client) = private_daemon::start(daemon_command(project, store)?).await?;
         let address = watch::Sender::new(client.clone());
         Ok(Self { project: project.clone(), child, address, client })
     }
@@ -77,7 +76,7 @@ impl TestDaemon {
     /// Kills the daemon with SIGKILL, whatever it is doing, and starts another one.
     pub async fn kill_and_restart(&mut self, store: Option<&str>) -> Result<(), Report> {
         self.child.kill().await.context("the daemon cannot be killed")?;
-        (self.child, self.client) = spawn(daemon_command(&self.project, store)?).await?;
+        (self.child, self.client) = private_daemon::start(daemon_command(&self.project, store)?).await?;
         self.address.send_replace(self.client.clone());
         Ok(())
     }
@@ -112,26 +111,6 @@ fn daemon_command(project: &Project, store: Option<&str>) -> Result<Command, Rep
 
 fn add_arguments(command: &mut Command, project: &Project) {
     command.args(["up", "--json", "--no-open", "--project"]).arg(project.root());
-}
-
-async fn spawn(mut command: Command) -> Result<(Child, Client), Report> {
-    #[derive(serde::Deserialize)]
-    struct Ready {
-        url: String,
-        token: String,
-    }
-    // The selftest must not use settings of real projects.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HATCHERY_")) {
-        command.env_remove(name);
-    }
-    command.env("HATCHERY_LOG", "error").stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-    let mut child = command.spawn().context("the daemon cannot be started")?;
-    let mut line = String::new();
-    if let Some(output) = child.stdout.take() {
-        BufReader::new(output).read_line(&mut line).await.context("the output of the daemon cannot be read")?;
-    }
-    let ready: Ready = serde_json::from_str(&line).context("the daemon did not get ready")?;
-    Ok((child, Client::new(&ready.url, ready.token)))
 }
 
 /// What the clients have sent.
@@ -290,7 +269,7 @@ pub async fn full_disk(project: &Project, problems: &mut Vec<String>) -> Result<
     };
     command.args(own).args(["--", "sh", "-c", &mount]).arg(small.data()).arg(program).stderr(Stdio::null());
     add_arguments(&mut command, &small);
-    let Ok((mut daemon, client)) = spawn(command).await else { return Ok(None) };
+    let Ok((mut daemon, client)) = private_daemon::start(command).await else { return Ok(None) };
     let agent: Value = client.post("/api/agents", &json!({ "parent": "root" })).await?;
     let path = format!("/api/agents/{}/messages", agent["id"].as_str().unwrap_or_default());
     let body = json!({ "kind": "user", "content": "x".repeat(20_000) });
