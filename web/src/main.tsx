@@ -1,6 +1,14 @@
 import "./style/tokens.css";
 import "./style/page.css";
+import "./style/controls.css";
+import "./style/home.css";
+import "./style/notices.css";
+import "./style/narrow.css";
 import "./style/views.css";
+import "./style/quest.css";
+import "./style/agent.css";
+import "./style/lists.css";
+import "./style/dialogs.css";
 import "./style/build.css";
 import "./style/seats.css";
 import "./style/log.css";
