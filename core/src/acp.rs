@@ -13,12 +13,11 @@ mod tool_call;
 mod usage;
 
 use crate::harness::{Declared, ModelChoice, Reader, WaitingMessage};
-use crate::json::Fields;
+use crate::json::{Fields, object};
 use crate::json_rpc::RpcMessage;
-use crate::output::{FailureKind, Output, TurnEnd, TurnResult};
+use crate::output::{FailureKind, Output, TurnEnd, TurnResult, outputs_of};
 use crate::partial::{Partial, PartialKind};
 use crate::price::{PriceTable, Unpriced};
-use crate::stream_json::{object, outputs_of};
 use crate::usage::{ContextUse, Money, Usage};
 use replay::SessionReplay;
 use std::sync::Arc;

@@ -12,6 +12,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// A line that is not JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this line is not JSON: {reason}")]
+pub struct NotJson {
+    reason: String,
+}
+
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Fields<'a> {
@@ -77,6 +84,31 @@ impl<'a> Fields<'a> {
     pub fn into_values(self) -> impl Iterator<Item = &'a RawValue> {
         self.all.into_values()
     }
+}
+
+/// The fields of a line. None if the line is empty, or is JSON but not an object.
+pub(crate) fn object(line: &str) -> Result<Option<Fields<'_>>, NotJson> {
+    let line = line.trim();
+    if line.is_empty() {
+        return Ok(None);
+    }
+    match serde_json::from_str(line) {
+        Ok(fields) => Ok(Some(fields)),
+        // It may still be JSON, only not an object.
+        Err(_) => match serde_json::from_str::<&RawValue>(line) {
+            Ok(_) => Ok(None),
+            Err(error) => Err(NotJson { reason: error.to_string() }),
+        },
+    }
+}
+
+/// The blocks of a result as one text. Blocks that are not text are only named, because a history has no images.
+pub(crate) fn joined(blocks: &[Fields]) -> String {
+    let texts = blocks.iter().map(|block| {
+        let kind = || block.text("type").unwrap_or_else(|| "something".to_owned());
+        block.text("text").unwrap_or_else(|| format!("[{}]", kind()))
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 pub(crate) fn text(value: &RawValue) -> Option<String> {

@@ -6,6 +6,7 @@
 
 use crate::Timestamp;
 use crate::harness::Declared;
+use crate::json::{Fields, object};
 use crate::permission::PermissionRequest;
 use crate::usage::{ContextUse, Money, Usage};
 use serde::{Deserialize, Serialize};
@@ -224,4 +225,10 @@ impl TurnResult {
     pub fn is_ok(&self) -> bool {
         matches!(self, Self::Ok)
     }
+}
+
+/// The outputs of a line, from its fields. A line that is not an object has none.
+pub(crate) fn outputs_of(line: &str, outputs: impl FnOnce(&Fields) -> Vec<Output>) -> Result<Vec<Output>, String> {
+    let line = object(line).map_err(|error| error.to_string())?;
+    Ok(line.as_ref().map(outputs).unwrap_or_default())
 }

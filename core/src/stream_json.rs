@@ -7,8 +7,8 @@
 mod request_meter;
 
 use crate::harness::Reader;
-use crate::json::{self, Fields};
-use crate::output::{Denial, FailureKind, Output, ServiceError, TurnEnd, TurnResult};
+use crate::json::{self, Fields, joined, object};
+use crate::output::{Denial, FailureKind, Output, ServiceError, TurnEnd, TurnResult, outputs_of};
 use crate::partial::{Partial, PartialKind};
 use crate::permission::{Access, PermissionRequest};
 use crate::price::PriceTable;
@@ -18,13 +18,6 @@ use crate::{Timestamp, failure};
 use request_meter::RequestMeter;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-
-/// A line that is not JSON.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this line is not JSON: {reason}")]
-pub struct NotJson {
-    reason: String,
-}
 
 /// Reads the output of one process.
 #[derive(Clone, Debug, Default)]
@@ -151,28 +144,6 @@ impl StreamJsonReader {
     }
 }
 
-/// The outputs of a line, from its fields. A line that is not an object has none.
-pub(crate) fn outputs_of(line: &str, outputs: impl FnOnce(&Fields) -> Vec<Output>) -> Result<Vec<Output>, String> {
-    let line = object(line).map_err(|error| error.to_string())?;
-    Ok(line.as_ref().map(outputs).unwrap_or_default())
-}
-
-/// The fields of a line. None if the line is empty, or is JSON but not an object.
-pub(crate) fn object(line: &str) -> Result<Option<Fields<'_>>, NotJson> {
-    let line = line.trim();
-    if line.is_empty() {
-        return Ok(None);
-    }
-    match serde_json::from_str(line) {
-        Ok(fields) => Ok(Some(fields)),
-        // It may still be JSON, only not an object.
-        Err(_) => match serde_json::from_str::<&RawValue>(line) {
-            Ok(_) => Ok(None),
-            Err(error) => Err(NotJson { reason: error.to_string() }),
-        },
-    }
-}
-
 fn system(line: &Fields) -> Option<Output> {
     match line.text("subtype")?.as_str() {
         "api_retry" => Some(Output::Retrying {
@@ -268,15 +239,6 @@ fn user_block(block: &Fields) -> Option<Output> {
         }),
         _ => None,
     }
-}
-
-/// The blocks of a result as one text. Blocks that are not text are only named, because a history has no images.
-pub(crate) fn joined(blocks: &[Fields]) -> String {
-    let texts = blocks.iter().map(|block| {
-        let kind = || block.text("type").unwrap_or_else(|| "something".to_owned());
-        block.text("text").unwrap_or_else(|| format!("[{}]", kind()))
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn blocks<'a>(line: &Fields<'a>) -> Vec<Fields<'a>> {

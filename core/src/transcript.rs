@@ -10,11 +10,12 @@
 
 use crate::MessageKind;
 use crate::history::MAX_MESSAGE_BYTES;
-use crate::json::Fields;
+use crate::json::{Fields, joined, object};
 use crate::run::{tool_call, tool_result};
-use crate::stream_json::{NotJson, joined, object};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use crate::json::NotJson;
 
 /// One line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,8 @@
 //! that opens a session contains its models, in one of two places; the options of the session are the newer one.
 
 use crate::harness::{Declared, ModelChoice, RepeatsHistory};
-use crate::json::Fields;
+use crate::json::{Fields, object};
 use crate::json_rpc::RpcMessage;
-use crate::stream_json::object;
 use serde_json::value::RawValue;
 
 /// The version of ACP that Hatchery speaks.

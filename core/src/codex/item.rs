@@ -1,10 +1,9 @@
 //! The items of a turn: messages, commands, file changes, tool calls. Codex reports each item when it starts and when it is completed.
 
 use super::command_line;
-use crate::json::Fields;
+use crate::json::{Fields, joined};
 use crate::output::Output;
 use crate::run::TOOL_SERVER;
-use crate::stream_json::joined;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

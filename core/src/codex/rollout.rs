@@ -2,9 +2,8 @@
 //! repeat the messages in the form that the model sees, or are about codex itself.
 
 use crate::MessageKind;
-use crate::json::{Fields, text};
+use crate::json::{Fields, joined, object, text};
 use crate::run::{TOOL_SERVER, tool_call, tool_result};
-use crate::stream_json::{joined, object};
 use serde_json::json;
 use serde_json::value::RawValue;
 
