@@ -7,6 +7,8 @@
 
 mod shapes;
 
+#[path = "../support/damage.rs"]
+mod damage;
 #[path = "../support/recordings.rs"]
 mod recordings;
 

@@ -9,6 +9,8 @@ mod outcomes;
 mod rollouts;
 mod shapes;
 
+#[path = "../support/damage.rs"]
+mod damage;
 #[path = "../support/recordings.rs"]
 mod recordings;
 

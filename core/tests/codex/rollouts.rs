@@ -1,5 +1,6 @@
 //! The records of threads, as codex 0.166.0 wrote them: every file in `fixtures/codex-rollouts`.
 
+use super::damage::{damaged, is_noticed};
 use hatchery_core::MessageKind;
 use hatchery_core::codex::rollout::{RolloutLine, RolloutThread, parse};
 use proptest::prelude::*;
@@ -79,14 +80,8 @@ proptest! {
         byte: u8,
         cut: bool,
     ) {
-        let mut bytes = line.into_bytes();
-        let at = at.index(bytes.len());
-        if cut {
-            bytes.truncate(at);
-        } else {
-            bytes[at] = byte;
-        }
-        let read = parse(&String::from_utf8_lossy(&bytes));
-        prop_assert!(!cut || at == 0 || read.is_err(), "half a line was taken for a whole one");
+        let damaged = damaged(line, at, byte, cut);
+        let read = parse(&damaged);
+        prop_assert!(is_noticed(cut, &damaged, &read), "half a line was taken for a whole one");
     }
 }

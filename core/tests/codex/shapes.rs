@@ -1,5 +1,6 @@
 //! Lines of every form: known, unknown, and broken.
 
+use super::damage::{are_stored, damaged, is_noticed};
 use super::{names, outputs, said};
 use hatchery_core::codex::CodexReader;
 use hatchery_core::harness::Reader as _;
@@ -241,10 +242,7 @@ fn a_request_of_an_unknown_kind_is_asked_because_codex_waits_for_an_answer() {
 
 #[test]
 fn what_was_said_can_be_written_down() {
-    for output in names().iter().flat_map(|name| outputs(name)) {
-        let written = serde_json::to_string(&output).unwrap();
-        assert_eq!(serde_json::from_str::<Output>(&written).unwrap(), output, "{written}");
-    }
+    are_stored(names().iter().flat_map(|name| outputs(name)));
 }
 
 proptest! {
@@ -257,18 +255,12 @@ proptest! {
         byte: u8,
         cut: bool,
     ) {
-        let mut bytes = line.into_bytes();
-        let at = at.index(bytes.len());
-        if cut {
-            bytes.truncate(at);
-        } else {
-            bytes[at] = byte;
-        }
+        let damaged = damaged(line, at, byte, cut);
         let mut reader = CodexReader::default();
         prop_assert!(reader.read(&before).is_ok());
-        reader.partial(&String::from_utf8_lossy(&bytes));
-        let read = reader.read(&String::from_utf8_lossy(&bytes));
-        prop_assert!(!cut || at == 0 || read.is_err(), "half a line was taken for a whole one");
+        reader.partial(&damaged);
+        let read = reader.read(&damaged);
+        prop_assert!(is_noticed(cut, &damaged, &read), "half a line was taken for a whole one");
     }
 }
 

@@ -8,6 +8,9 @@ mod metering;
 mod outcomes;
 mod shapes;
 
+#[path = "../support/damage.rs"]
+mod damage;
+
 use hatchery_core::harness::Reader as _;
 use hatchery_core::output::{Output, TurnEnd};
 use hatchery_core::stream_json::StreamJsonReader;

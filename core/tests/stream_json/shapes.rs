@@ -1,5 +1,6 @@
 //! What single lines become, and that no line does harm.
 
+use super::damage::{are_stored, damaged, is_noticed};
 use super::{names, outputs, parse, read, recorded};
 use hatchery_core::Timestamp;
 use hatchery_core::output::{FailureKind, Output, ServiceError, TurnResult};
@@ -288,25 +289,16 @@ fn a_huge_line_is_a_line() {
 
 #[test]
 fn what_was_said_can_be_written_down() {
-    for output in names().iter().flat_map(|name| outputs(name)) {
-        let written = serde_json::to_string(&output).unwrap();
-        assert_eq!(serde_json::from_str::<Output>(&written).unwrap(), output, "{written}");
-    }
+    are_stored(names().iter().flat_map(|name| outputs(name)));
 }
 
 proptest! {
     /// Cut anywhere, with a byte changed anywhere, a recorded line is read or refused, but never brings the reader down.
     #[test]
     fn no_line_brings_the_reader_down(line in recorded_line(), at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
-        let mut bytes = line.into_bytes();
-        let at = at.index(bytes.len());
-        if cut {
-            bytes.truncate(at);
-        } else {
-            bytes[at] = byte;
-        }
-        let read = parse(&String::from_utf8_lossy(&bytes));
-        prop_assert!(!cut || at == 0 || read.is_err(), "half a line was taken for a whole one");
+        let damaged = damaged(line, at, byte, cut);
+        let read = parse(&damaged);
+        prop_assert!(is_noticed(cut, &damaged, &read), "half a line was taken for a whole one");
     }
 }
 
