@@ -14,7 +14,7 @@
 //! back. A watcher that sees an edit of another program first turns it into commands, and then calls [`Projector::recheck`].
 
 use crate::engine::{FollowError, Handle, RecordFollower};
-use crate::shared_file::{self, Durability, FolderLock, Update};
+use crate::shared_file::{self, Durability, FileAsRead, FolderLock, Update};
 use hatchery_core::{EventId, Record, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -306,7 +306,7 @@ pub fn write<P: Projection>(projection: &P, world: &World, key: &P::Key, path: &
                 content
             }
         };
-        if update.put(path, &content, P::DURABILITY, replaced.as_ref())? {
+        if update.put(path, &content, P::DURABILITY, FileAsRead::of(replaced.as_ref(), found.as_deref()))? {
             break content;
         }
     };

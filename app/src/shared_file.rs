@@ -16,8 +16,8 @@ use tempfile::NamedTempFile;
 
 /// How long a writer waits for another one. Writers hold the lock for milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// The pauses between two attempts to take the lock, growing from the first to the second: a writer that is nearly done is not
-/// waited for longer than it takes.
+/// The shortest and the longest pause between two attempts to take the lock. The pauses grow, because most writers finish within
+/// microseconds.
 const LOCK_PAUSES: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 /// A longer file is not one of ours, and is not read into memory.
 pub const MAX_FILE_BYTES: usize = 64 << 20;
@@ -44,7 +44,7 @@ pub struct FolderLock {
 }
 
 impl FolderLock {
-    /// Waits for other writers, but not for ever. Creates the folder if it is missing.
+    /// Waits for other writers, for at most `LOCK_WAIT`. Creates the folder if it is missing.
     pub fn acquire(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let file = File::open(folder)?;
@@ -105,7 +105,28 @@ pub fn put(path: &Path, content: &[u8], durability: Durability) -> io::Result<()
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// Replaces a file that it has read. Another program, which knows no lock, may write the file during the sync. Then the file is to be read
+/// A plain file as it was read. The metadata is from before the read.
+#[derive(Clone, Copy, Debug)]
+pub struct FileAsRead<'a> {
+    pub meta: &'a Metadata,
+    pub content: &'a [u8],
+}
+
+impl<'a> FileAsRead<'a> {
+    /// None if there was no file.
+    pub fn of(meta: Option<&'a Metadata>, content: Option<&'a [u8]>) -> Option<Self> {
+        meta.zip(content).map(|(meta, content)| Self { meta, content })
+    }
+
+    /// Whether the file is still the same. Two writes within one tick of the file system's clock have the same time, so the content is
+    /// compared, too.
+    fn is_current(&self, path: &Path) -> io::Result<bool> {
+        let is_same_version = FileVersion::at(path) == Some(FileVersion::of(self.meta));
+        Ok(is_same_version && read(path)?.as_deref() == Some(self.content))
+    }
+}
+
+/// Replaces a file that it has read. Another program, which knows no lock, may write the file during the sync. Then the file must be read
 /// again, so that nothing of that program is lost.
 #[derive(Debug, Default)]
 pub struct Update {
@@ -113,19 +134,25 @@ pub struct Update {
 }
 
 impl Update {
-    /// The same as [`put`], unless the file has changed since it was `found`. False if it has. A program that never stops writing cannot
-    /// prevent this for ever: in the end its changes are overwritten.
+    /// The same as [`put`], unless the file has changed since it was `found`. False if it has. If another program never stops writing,
+    /// its changes are overwritten in the end.
     pub fn put(
         &mut self,
         path: &Path,
         content: &[u8],
         durability: Durability,
-        found: Option<&Metadata>,
+        found: Option<FileAsRead<'_>>,
     ) -> io::Result<bool> {
-        let file = written_beside(path, content, durability, found)?;
-        if FileVersion::at(path) != found.map(FileVersion::of) && self.overtaken < MAX_OVERTAKEN {
-            self.overtaken += 1;
-            return Ok(false);
+        let file = written_beside(path, content, durability, found.map(|found| found.meta))?;
+        if self.overtaken < MAX_OVERTAKEN {
+            let is_current = match found {
+                Some(found) => found.is_current(path)?,
+                None => FileVersion::at(path).is_none(),
+            };
+            if !is_current {
+                self.overtaken += 1;
+                return Ok(false);
+            }
         }
         file.persist(path).map(|_| true).map_err(|error| error.error)
     }

@@ -1,9 +1,9 @@
-//! The files of the status protocol on disk: `.fctry/state.json` and `.fctry/inbox.json`. A process that changes a file holds the lock, reads the file,
-//! writes a temporary file with a name of its own, syncs it and renames it. So a reader sees the old content or the new, and never
-//! half of it, and no change is lost, whichever process is killed at what moment.
+//! The files of the status protocol on disk: `.fctry/state.json` and `.fctry/inbox.json`. A process that changes a file takes the lock, reads
+//! the file, writes a temporary file with a unique name, syncs it and renames it. So a reader sees the whole old content or the whole new
+//! content, and a killed process loses no change of another process.
 //!
-//! Other programs write these files without our lock. A file that does not parse may be one that such a program is writing just now:
-//! it is read again for a moment. If it still does not parse it is set aside, never treated as empty and never overwritten.
+//! Other programs write these files without our lock. If a file does not parse, such a program may be writing it, so the file is read again
+//! for a moment. A file that still does not parse is renamed. It is never treated as empty, and never overwritten.
 
 mod content;
 
@@ -12,7 +12,7 @@ use crate::project::{self, Project};
 use crate::report::Report;
 use crate::sealed_file;
 pub use crate::shared_file::read_bounded;
-use crate::shared_file::{self, Durability, Update};
+use crate::shared_file::{self, Durability, FileAsRead, Update};
 pub(crate) use content::{
     FileContent, FileFound, WRITER_PATIENCE, WRITER_PAUSE, known, read_settled, refuse_link, set_aside,
 };
@@ -22,7 +22,7 @@ use hatchery_core::status::foreign;
 use hatchery_core::status::{MAX_DOCUMENT_BYTES, StatusDocument};
 use rustix::fs::{FlockOperation, RawDir};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// How long another process may hold the lock. A change takes milliseconds; a stopped process could hold it for ever.
+/// How long another process may hold the lock. A change takes milliseconds; a stopped process could hold it without an end.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 /// What is noted beside the copy of a file, all of it as signatures: the content that a daemon is about to write, the content whose edits
 /// it is about to take in, and the content that comes from Hatchery alone.
@@ -138,9 +138,9 @@ impl StatusFolder {
         if project::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(failed)? {
             return Ok(work(HeldFolder { folder, was_awaited: false, lock: file }));
         }
-        // The kernel serves waiters in turn; polling would let some of many writers starve. But it knows no time limit, so a thread waits, and
-        // it may go on waiting after this call has given up. The thread does the work as well: the others need not wait until a second thread
-        // is awake.
+        // The kernel serves waiters in turn; with polling, some of many writers would starve. A blocking lock has no time limit, so a thread
+        // waits for it. The thread may still wait after this call has given up. The thread also does the work, so that other processes need not
+        // wait until the caller's thread is awake.
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let decided = Arc::new(AtomicBool::new(false));
         let is_late = Arc::clone(&decided);
@@ -149,7 +149,7 @@ impl StatusFolder {
             // If the caller was first, nothing is done, and the lock is free again at once.
             if !is_late.swap(true, Ordering::AcqRel) {
                 let done = locked.map(|_| work(HeldFolder { folder, was_awaited: true, lock: file }));
-                // Nobody waits for it if the caller has panicked.
+                // If the caller has panicked, no one receives the result.
                 sender.send(done).unwrap_or_default();
             }
         });
@@ -330,20 +330,24 @@ impl StatusFolder {
         let path = self.state_file();
         let mut update = Update::default();
         loop {
-            let mut replaced = known(&path);
+            let replaced = known(&path);
             refuse_link(&path, replaced.as_ref()).map_err(Report::into_io)?;
+            let mut found = None;
             let mut document = match read_settled::<StatusDocument>(&path).map_err(Report::into_io)? {
-                FileFound::Content { content, .. } => content,
+                FileFound::Content { content, bytes } => {
+                    found = Some(bytes);
+                    content
+                }
                 FileFound::Missing => self.begun_anew(),
                 FileFound::Unparseable(why) => {
                     let aside = set_aside(&path)?;
                     tracing::warn!(why, "{} cannot be read; it is kept as {}", path.display(), aside.display());
-                    replaced = None;
                     self.begun_anew()
                 }
             };
+            let found = FileAsRead::of(replaced.as_ref(), found.as_deref());
             let is_done = !foreign::restore(&mut document, &kept)
-                || update.put(&path, document.text().as_bytes(), Durability::Synced, replaced.as_ref())?;
+                || update.put(&path, document.text().as_bytes(), Durability::Synced, found)?;
             if is_done {
                 return shared_file::sync_rename(&path, Durability::Synced);
             }
@@ -426,12 +430,13 @@ impl HeldFolder {
         }
         let (mut update, mut set_aside) = (Update::default(), None);
         let value = loop {
-            let (mut replaced, found) = (known(&path), read_settled::<C>(&path)?);
+            let (replaced, found) = (known(&path), read_settled::<C>(&path)?);
             refuse_link(&path, replaced.as_ref())?;
-            let mut is_ours = true;
+            let (mut is_ours, mut read) = (true, None);
             let (mut content, damage) = match found {
                 FileFound::Content { content, bytes } => {
                     is_ours = folder.is_from_us(C::FILE, &bytes);
+                    read = Some(bytes);
                     (content, None)
                 }
                 // An empty file would say that everything was removed.
@@ -445,9 +450,9 @@ impl HeldFolder {
             })?;
             if damage.is_some() {
                 set_aside = Some(self.set_aside::<C>()?);
-                replaced = None;
             }
-            if self.put::<C>(content.text().as_bytes(), is_ours, replaced.as_ref(), &mut update)? {
+            let found = FileAsRead::of(replaced.as_ref(), read.as_deref());
+            if self.put::<C>(content.text().as_bytes(), is_ours, found, &mut update)? {
                 break value;
             }
         };
@@ -483,11 +488,11 @@ impl HeldFolder {
         &self,
         content: &[u8],
         is_ours: bool,
-        replaced: Option<&Metadata>,
+        found: Option<FileAsRead<'_>>,
         update: &mut Update,
     ) -> Result<bool, Report> {
         let path = self.folder.path.join(C::FILE);
-        let put = update.put(&path, content, Durability::Synced, replaced);
+        let put = update.put(&path, content, Durability::Synced, found);
         let is_put = put.map_err(|error| unwritable(&path, &error))?;
         if is_put && is_ours {
             // Fails where no daemon has ever been. Without it the change is compared as that of any other program.

@@ -15,7 +15,7 @@ use crate::config::{Config, Flags};
 use crate::engine::{EngineError, snapshot};
 use crate::project::Project;
 use crate::report::{Code, Context as _, Report};
-use crate::shared_file::Update;
+use crate::shared_file::{FileAsRead, Update};
 use crate::state_file::{self, FileContent, FileFound, HeldFolder, StatusFolder, read_settled};
 use crate::status_view::StatusView;
 use crate::store::{self, Store, StoreUrl};
@@ -107,19 +107,16 @@ impl<C: FileContent> FollowedFile<C> {
         update: &mut Update,
         aside: &mut Vec<PathBuf>,
     ) -> Result<bool, Report> {
-        let mut replaced = self.replaced.as_ref();
+        let mut found = None;
         match &self.found {
-            Bytes::Damaged if !self.is_true => {
-                aside.push(held.set_aside::<C>()?);
-                replaced = None;
-            }
+            Bytes::Damaged if !self.is_true => aside.push(held.set_aside::<C>()?),
             Bytes::Parsed(bytes) if self.is_true && self.is_settled => {
                 folder.sign(C::FILE, bytes).unwrap_or_default();
             }
-            Bytes::Damaged | Bytes::Parsed(_) | Bytes::Missing => {}
+            Bytes::Parsed(bytes) => found = FileAsRead::of(self.replaced.as_ref(), Some(bytes)),
+            Bytes::Damaged | Bytes::Missing => {}
         }
-        let is_put =
-            self.is_true || held.put::<C>(self.content.text().as_bytes(), self.is_settled, replaced, update)?;
+        let is_put = self.is_true || held.put::<C>(self.content.text().as_bytes(), self.is_settled, found, update)?;
         if is_put {
             let copied = folder.copy_shown(C::FILE, self.log.text().as_bytes());
             copied.map_err(|error| Report::failed(format_args!("what the log says cannot be copied: {error}")))?;
@@ -136,7 +133,9 @@ fn follow_state(
     let (world, view) = (&log.world, StatusView::new(project));
     let (replaced, bytes, found) = found::<StatusDocument>(folder)?;
     let last = folder.last_known::<StatusDocument>(log.took_state);
-    let written = last.as_ref().map_or_else(WrittenVersions::default, |(_, file)| WrittenVersions::begun(world, file, clock::now()));
+    let written = last
+        .as_ref()
+        .map_or_else(WrittenVersions::default, |(_, file)| WrittenVersions::begun(world, file, clock::now()));
     let (is_last, is_ours) = origin(folder, &bytes, last.as_ref());
     let edits = match &found {
         Some(found) if !is_last => written.edits(world, found, writer(is_ours)),

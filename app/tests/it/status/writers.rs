@@ -287,6 +287,31 @@ fn a_change_keeps_what_another_program_writes_during_it() {
 }
 
 #[test]
+fn two_writes_within_one_tick_of_the_clock_are_told_apart() {
+    let grounds = Grounds::new();
+    let folder = seeded(&grounds);
+    let file = folder.state_file();
+    let content = |n: u64| format!(r#"{{"counter":{{"n":{n}}}}}"#);
+    fs::write(&file, content(100)).unwrap();
+    let mut other = Some(200);
+    let change = move |document: &mut StatusDocument| {
+        if let Some(n) = other.take() {
+            let before = fs::metadata(&file).unwrap();
+            fs::write(&file, content(n)).unwrap();
+            let written = fs::File::options().write(true).open(&file).unwrap();
+            written.set_modified(before.modified().unwrap()).unwrap();
+            let now = fs::metadata(&file).unwrap();
+            let version = |meta: &fs::Metadata| (meta.len(), meta.modified().unwrap());
+            assert_eq!(version(&now), version(&before));
+        }
+        let count = Edit::Increment { path: "counter.n".parse().unwrap(), by: 1 };
+        document.apply(&count).map_err(Report::failed)
+    };
+    folder.change_state(change).unwrap();
+    assert_eq!(counted(&folder), 201);
+}
+
+#[test]
 fn a_writer_that_knows_no_lock_is_lived_with() {
     let grounds = Grounds::new();
     let folder = seeded(&grounds);
