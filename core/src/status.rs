@@ -30,7 +30,7 @@ pub mod view;
 
 pub use change::{IdeaChange, StatusChange, StatusRefusal};
 pub use json::{Json, JsonKind, Object};
-pub use path::Path;
+pub use path::{Path, Segment};
 use std::str::FromStr;
 
 /// Files and values beyond this are refused. A document of a large project has some hundred kilobytes.
@@ -86,6 +86,8 @@ pub enum EditError {
     WrongShape { at: Path, found: String, accepts: String },
     #[error("`{at}` has {len} items, and there is no item {index}")]
     NoSuchItem { at: Path, index: String, len: usize },
+    #[error("`{at}` is {kind} and not a list, so it has no item {index}")]
+    NoList { at: Path, kind: JsonKind, index: String },
     #[error("`{at}` is {kind}, so it cannot be counted up")]
     NotANumber { at: Path, kind: JsonKind },
     #[error("`{at}` would become too large a number")]
@@ -110,13 +112,13 @@ impl EditError {
             Self::NotJson { .. } => "a text needs quotes of its own: '\"evolve\"'",
             Self::NotAnObject { .. } => "look at the file; `hatchery state get` shows what is in it",
             Self::PatchNotAnObject { .. } => "give an object, such as '{\"currentCommand\":\"evolve\"}'",
-            Self::NothingBelow { .. } | Self::NotANumber { .. } | Self::NotAList { .. } => {
+            Self::NothingBelow { .. } | Self::NoList { .. } | Self::NotANumber { .. } | Self::NotAList { .. } => {
                 "clear it first, or choose another path; `hatchery state get PATH` shows what it holds"
             }
             Self::WrongShape { .. } => {
                 "docs/status.md lists what each field accepts; `hatchery state clear PATH` clears a field"
             }
-            Self::NoSuchItem { .. } => "append to the list instead",
+            Self::NoSuchItem { .. } => "append to the list instead: `hatchery state append PATH JSON`",
             Self::Overflow { .. } => "set it to a smaller number first",
             Self::ListFull { .. } => "clear the list, or set it to the items that still matter",
             Self::ItemNotClearable { .. } => "set the whole list without this item",
@@ -134,6 +136,7 @@ impl EditError {
             Self::NothingBelow { .. } => "nothing_below",
             Self::WrongShape { .. } => "wrong_shape",
             Self::NoSuchItem { .. } => "no_such_item",
+            Self::NoList { .. } => "no_list",
             Self::NotANumber { .. } => "not_a_number",
             Self::Overflow { .. } => "overflow",
             Self::NotAList { .. } => "not_a_list",
@@ -184,8 +187,8 @@ impl StatusDocument {
         let mut found = self.to_json();
         for segment in path.segments() {
             found = match found.kind() {
-                JsonKind::Object => found.object()?.get(segment)?.clone(),
-                JsonKind::List => segment.parse().ok().and_then(|index: usize| found.list()?.into_iter().nth(index))?,
+                JsonKind::Object => found.object()?.get(segment.as_str())?.clone(),
+                JsonKind::List => found.list()?.into_iter().nth(segment.as_str().parse().ok()?)?,
                 JsonKind::Null | JsonKind::Boolean | JsonKind::Number | JsonKind::Text => return None,
             };
         }
@@ -264,24 +267,32 @@ fn change(
 ) -> Result<Json, EditError> {
     let here = here.filter(|value| !value.is_null());
     let Some(segment) = path.segments().get(walked) else { return at_end(here) };
-    let at = || path.segments()[..walked].iter().fold(Path::root(), |path, segment| path.below(segment));
+    let at = || path.segments()[..walked].iter().fold(Path::root(), |path, segment| path.with(segment.clone()));
     match here.map(|value| (value, value.kind())) {
-        None => {
-            let mut object = Object::default();
-            object.set(segment, change(None, path, walked + 1, at_end)?);
-            Ok(object.to_json())
-        }
+        None => match segment {
+            Segment::Name(name) => {
+                let mut object = Object::default();
+                object.set(name, change(None, path, walked + 1, at_end)?);
+                Ok(object.to_json())
+            }
+            // A list has no gaps, so an item cannot be the first thing that is known of it.
+            Segment::Item(index) => Err(EditError::NoSuchItem { at: at(), index: index.clone(), len: 0 }),
+        },
         Some((value, JsonKind::Object)) => {
+            let Segment::Name(name) = segment else {
+                return Err(EditError::NoList { at: at(), kind: JsonKind::Object, index: segment.as_str().to_owned() });
+            };
             let mut object =
                 value.object().ok_or_else(|| EditError::NothingBelow { at: at(), kind: JsonKind::Object })?;
-            let changed = change(object.get(segment), path, walked + 1, at_end)?;
-            object.set(segment, changed);
+            let changed = change(object.get(name), path, walked + 1, at_end)?;
+            object.set(name, changed);
             Ok(object.to_json())
         }
         Some((value, JsonKind::List)) => {
             let mut items = value.list().unwrap_or_default();
-            let missing = || EditError::NoSuchItem { at: at(), index: segment.clone(), len: items.len() };
-            let index = segment.parse().ok().filter(|index: &usize| *index < items.len()).ok_or_else(missing)?;
+            let missing = || EditError::NoSuchItem { at: at(), index: segment.as_str().to_owned(), len: items.len() };
+            let index =
+                segment.as_str().parse().ok().filter(|index: &usize| *index < items.len()).ok_or_else(missing)?;
             items[index] = change(items.get(index), path, walked + 1, at_end)?;
             Ok(Json::of_list(&items))
         }
@@ -296,8 +307,8 @@ fn parent_is_list(document: &Json, path: &Path) -> bool {
     let way = path.segments().split_last().map(|(_, way)| way).unwrap_or_default();
     for segment in way {
         here = here.and_then(|value| match value.kind() {
-            JsonKind::Object => value.object()?.get(segment).cloned(),
-            JsonKind::List => value.list()?.into_iter().nth(segment.parse().ok()?),
+            JsonKind::Object => value.object()?.get(segment.as_str()).cloned(),
+            JsonKind::List => value.list()?.into_iter().nth(segment.as_str().parse().ok()?),
             JsonKind::Null | JsonKind::Boolean | JsonKind::Number | JsonKind::Text => None,
         });
     }

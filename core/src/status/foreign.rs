@@ -11,7 +11,7 @@ use super::kept::{BUILD_EVENTS, KeptStatus, LAST_UPDATED, MAX_KEPT_VALUE_BYTES};
 use super::merge::difference;
 use super::quest_events;
 use super::quest_view::{self, QuestView};
-use super::{Edit, EditError, Json, Object, Path, StatusDocument};
+use super::{Edit, EditError, Json, Object, Path, Segment, StatusDocument};
 use crate::build_event::{self, MAX_EVENTS_IN_DOCUMENT};
 use crate::build_run::{BuildRun, RunStatus};
 use crate::event::FieldEdit;
@@ -224,7 +224,7 @@ impl WrittenVersions<StatusDocument> {
             None => (StatusDocument::of(self::facts(&log)), false),
         };
         let taken = |edit: &FieldEdit| {
-            let name = edit.path.segments().first().map_or("", String::as_str);
+            let name = edit.path.segments().first().map_or("", Segment::as_str);
             let value = edit.value.as_deref().unwrap_or_default();
             let is_removable = is_null(&facts, &edit.path)
                 || (is_current && !(edit.path.segments().len() == 1 && OUTLIVING.contains(&name)));
@@ -385,8 +385,9 @@ fn agrees(base: &StatusDocument, found: &StatusDocument) -> bool {
 /// Whether a path is written with `null`.
 fn is_null(document: &StatusDocument, path: &Path) -> bool {
     let Some((name, way)) = path.segments().split_last() else { return false };
-    let parent = way.iter().try_fold(document.fields().clone(), |object, segment| object.get(segment)?.object());
-    parent.is_some_and(|parent| parent.iter().any(|(known, value)| known == name && value.is_null()))
+    let parent =
+        way.iter().try_fold(document.fields().clone(), |object, segment| object.get(segment.as_str())?.object());
+    parent.is_some_and(|parent| parent.iter().any(|(known, value)| *name == known && value.is_null()))
 }
 
 /// Sets or clears the value at a path. Does nothing if the path does not fit the document.

@@ -6,7 +6,9 @@
 use super::foreign::InboxEdits;
 use super::merge::difference;
 use super::quest_view::QuestView;
-use super::{Edit, EditError, IdeaChange, Json, JsonKind, Object, Path, StatusChange, StatusDocument, StatusRefusal};
+use super::{
+    Edit, EditError, IdeaChange, Json, JsonKind, Object, Path, Segment, StatusChange, StatusDocument, StatusRefusal,
+};
 use crate::build_event::{BuildEvent, MAX_EVENTS_IN_DOCUMENT, has_id, id_of, is_copy};
 use crate::event::{FieldEdit, StatusEvent, StatusSource};
 use crate::idea_inbox::{Idea, IdeaInbox, InboxError, MAX_ITEMS};
@@ -167,19 +169,19 @@ impl KeptStatus {
     }
 
     fn edit(&mut self, edit: &FieldEdit) -> Result<(), &'static str> {
-        let name = edit.path.segments().first().ok_or("has an empty path")?;
+        let name = edit.path.segments().first().ok_or("has an empty path")?.as_str();
         let mut part = self.part(name);
         part.apply(&edit.edit().map_err(|_| "is not JSON")?).map_err(|_| "does not fit the document")?;
         match part.field(name) {
             None if name == BUILD_EVENTS => self.build_events.clear(),
-            None => drop(self.fields.remove(name.as_str())),
+            None => drop(self.fields.remove(name)),
             Some(value) if name == BUILD_EVENTS && value.kind() == JsonKind::List => {
                 let items = value.list().unwrap_or_default();
                 let surplus = items.len().saturating_sub(MAX_EVENTS_IN_DOCUMENT);
                 self.build_events = items[surplus..].iter().map(|item| Arc::from(item.text())).collect();
             }
             Some(_) if name == BUILD_EVENTS => self.build_events.clear(),
-            Some(value) => drop(self.fields.insert(name.as_str().into(), value.text().into())),
+            Some(value) => drop(self.fields.insert(name.into(), value.text().into())),
         }
         Ok(())
     }
@@ -242,7 +244,7 @@ pub(crate) fn change(world: &World, change: &StatusChange, now: Timestamp) -> Re
         StatusChange::Set { path, .. }
         | StatusChange::Increment { path, .. }
         | StatusChange::Append { path, .. }
-        | StatusChange::Clear { path } => kept.part(path.segments().first().map_or("", String::as_str)),
+        | StatusChange::Clear { path } => kept.part(path.segments().first().map_or("", Segment::as_str)),
         StatusChange::NoteUntracked { .. } => kept.part("untrackedChanges"),
         StatusChange::Merge { .. } => kept.document(),
         StatusChange::RecordEvent { .. }

@@ -13,7 +13,30 @@ pub const MAX_PATH_BYTES: usize = 4_096;
 
 /// The names and indexes on the way to a value. An empty path is the whole document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Path(Vec<String>);
+pub struct Path(Vec<Segment>);
+
+/// One part of a path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Segment {
+    /// The name of a field, or the index of an item: `chunks.0`.
+    Name(String),
+    /// An index in brackets: `chunks[0]`. It never becomes the name of a field.
+    Item(String),
+}
+
+impl Segment {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Name(text) | Self::Item(text) => text,
+        }
+    }
+}
+
+impl PartialEq<&str> for Segment {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
 
 impl Path {
     pub fn root() -> Self {
@@ -21,15 +44,20 @@ impl Path {
     }
 
     pub fn field(name: &str) -> Self {
-        Self(vec![name.to_owned()])
+        Self(vec![Segment::Name(name.to_owned())])
     }
 
     #[must_use]
     pub fn below(&self, name: &str) -> Self {
-        Self(self.0.iter().cloned().chain([name.to_owned()]).collect())
+        self.with(Segment::Name(name.to_owned()))
     }
 
-    pub fn segments(&self) -> &[String] {
+    #[must_use]
+    pub(super) fn with(&self, segment: Segment) -> Self {
+        Self(self.0.iter().cloned().chain([segment]).collect())
+    }
+
+    pub fn segments(&self) -> &[Segment] {
         &self.0
     }
 
@@ -62,17 +90,20 @@ impl FromStr for Path {
             let (segment, after) = if rest.starts_with('"') {
                 let mut parsed = serde_json::Deserializer::from_str(rest).into_iter::<String>();
                 let name = parsed.next().and_then(Result::ok).ok_or_else(|| bad("a quoted name does not end"))?;
-                (name, &rest[parsed.byte_offset()..])
+                (Segment::Name(name), &rest[parsed.byte_offset()..])
             } else if let Some(inside) = rest.strip_prefix('[') {
                 let (index, after) = inside.split_once(']').ok_or_else(|| bad("a `[` is not closed"))?;
                 index.parse::<usize>().map_err(|_| bad("between `[` and `]` there must be a number"))?;
-                (index.to_owned(), after)
+                (Segment::Item(index.to_owned()), after)
             } else {
                 let end = rest.find(['.', '[']).unwrap_or(rest.len());
-                (rest[..end].to_owned(), &rest[end..])
+                (Segment::Name(rest[..end].to_owned()), &rest[end..])
             };
-            if segment.is_empty() {
+            if segment.as_str().is_empty() {
                 return Err(bad("it has an empty name"));
+            }
+            if segments.is_empty() && matches!(segment, Segment::Item(_)) {
+                return Err(bad("it begins with an index, and the document is not a list"));
             }
             segments.push(segment);
             rest = match after.strip_prefix('.') {
@@ -94,9 +125,14 @@ impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, segment) in self.0.iter().enumerate() {
             let dot = if at == 0 { "" } else { "." };
-            match segment.is_empty() || segment.contains(['.', '[', ']', '"']) || segment.contains(char::is_control) {
-                true => write!(f, "{dot}{}", serde_json::Value::from(segment.as_str()))?,
-                false => write!(f, "{dot}{segment}")?,
+            match segment {
+                Segment::Item(index) => write!(f, "[{index}]")?,
+                Segment::Name(name)
+                    if name.is_empty() || name.contains(['.', '[', ']', '"']) || name.contains(char::is_control) =>
+                {
+                    write!(f, "{dot}{}", serde_json::Value::from(name.as_str()))?;
+                }
+                Segment::Name(name) => write!(f, "{dot}{name}")?,
             }
         }
         Ok(())

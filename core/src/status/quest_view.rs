@@ -54,7 +54,7 @@ impl QuestView {
             name if OWNED_WITHOUT_COMMAND.contains(&name) => !in_command(world) && has(name),
             OUTPUTS => rest.first().is_some_and(|role| {
                 let outputs = Self::of(world).and_then(|view| view.fields.get(OUTPUTS)?.object());
-                outputs.is_some_and(|outputs| outputs.get(role).is_some())
+                outputs.is_some_and(|outputs| outputs.get(role.as_str()).is_some())
             }),
             _ => false,
         };

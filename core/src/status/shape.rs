@@ -115,7 +115,7 @@ fn check_values(document: &StatusDocument, edit: &Edit) -> Result<(), EditError>
 fn check_outputs(document: &StatusDocument, edit: &Edit) -> Result<(), EditError> {
     let is_about_outputs = match edit {
         Edit::Set { path, .. } | Edit::Increment { path, .. } | Edit::Append { path, .. } | Edit::Clear { path } => {
-            path.segments().first().is_some_and(|name| name == OUTPUTS)
+            path.segments().first().is_some_and(|name| *name == OUTPUTS)
         }
         Edit::Merge { patch } => patch.object().is_some_and(|patch| patch.get(OUTPUTS).is_some()),
     };
@@ -186,21 +186,21 @@ fn shape_at(document: &StatusDocument, path: &Path) -> Result<Option<&'static Sh
     let mut here = Path::root();
     for segment in path.segments() {
         shape = match shape {
-            Fields(fields) => match fields.iter().find(|(name, _)| name == segment) {
+            Fields(fields) => match fields.iter().find(|(name, _)| segment == name) {
                 Some((_, field)) => field,
                 None => return Ok(None),
             },
             Map(value) => value,
             List(item) => {
                 let len = document.get(&here).and_then(|list| list.list()).map_or(0, |items| items.len());
-                if !segment.parse::<usize>().is_ok_and(|index| index < len) {
-                    return Err(EditError::NoSuchItem { at: here, index: segment.clone(), len });
+                if !segment.as_str().parse::<usize>().is_ok_and(|index| index < len) {
+                    return Err(EditError::NoSuchItem { at: here, index: segment.as_str().to_owned(), len });
                 }
                 item
             }
             Text | OneOf(_) | Time | Count => return Err(shape.refusal(&here, JsonKind::Object.to_string())),
         };
-        here = here.below(segment);
+        here = here.with(segment.clone());
     }
     Ok(Some(shape))
 }

@@ -120,6 +120,22 @@ fn set_refuses_to_destroy_what_is_in_the_way() {
 }
 
 #[test]
+fn an_index_in_brackets_needs_a_list_with_that_item() {
+    let missing = refused("{}", &set("a[99999999]", "1"));
+    assert_eq!(missing.to_string(), "`a` has 0 items, and there is no item 99999999");
+    assert!(matches!(refused(r#"{"a":null}"#, &set("a[0].b", "1")), EditError::NoSuchItem { .. }));
+    assert!(matches!(refused(r#"{"a":[1]}"#, &set("a[1]", "1")), EditError::NoSuchItem { len: 1, .. }));
+    let no_list = refused(r#"{"a":{"0":1}}"#, &set("a[0]", "2"));
+    assert_eq!(no_list.to_string(), "`a` is an object and not a list, so it has no item 0");
+    assert!(matches!(refused("{}", &Edit::Increment { path: path("a[7]"), by: 1 }), EditError::NoSuchItem { .. }));
+    assert!(matches!(
+        refused("{}", &Edit::Append { path: path("a[7]"), value: json("1") }),
+        EditError::NoSuchItem { .. }
+    ));
+    assert_eq!(changed("{}", &set("a.7", "1")), r#"{"a":{"7":1}}"#, "a name may be a number");
+}
+
+#[test]
 fn clear_writes_null_and_null_equals_absent() {
     let clear = |at: &str| Edit::Clear { path: path(at) };
     assert_eq!(changed(r#"{"a":1,"b":{"c":2}}"#, &clear("b.c")), r#"{"a":1,"b":{"c":null}}"#);
@@ -168,12 +184,13 @@ fn append_makes_the_list_and_refuses_other_things() {
 
 #[test]
 fn paths_are_read_and_written_alike() {
-    for text in ["a", "a.b", "a.0.b", r#"a."b.c""#, r#""a[0]".b"#, r#""ü \"x\"""#] {
+    for text in ["a", "a.b", "a.0.b", "a[0].b", "a[0][1]", r#"a."b.c""#, r#""a[0]".b"#, r#""ü \"x\"""#] {
         assert_eq!(path(text).to_string(), text);
         assert_eq!(path(&path(text).to_string()), path(text));
     }
-    assert_eq!(path("chunks[0].status").to_string(), "chunks.0.status");
-    for bad in ["", ".", "a.", ".a", "a..b", "a[x]", "a[0", "\"a", "\"a\"b", "[]"] {
+    for bad in
+        ["", ".", "a.", ".a", "a..b", "a[x]", "a[0", "\"a", "\"a\"b", "[]", "[0]", "[0].a", "a[99999999999999999999]"]
+    {
         assert!(matches!(bad.parse::<Path>(), Err(EditError::BadPath { .. })), "{bad:?}");
     }
     assert!(vec!["a"; 33].join(".").parse::<Path>().is_err());

@@ -83,10 +83,12 @@ proptest! {
             prop_assert_eq!(meaning(&after), meaning(&before));
             return Ok(());
         }
+        let names = |at: &Path| at.segments().iter().map(|segment| segment.as_str().to_owned()).collect::<Vec<_>>();
         let touched = |path: &[String]| match &edit {
             Edit::Set { path: at, .. } | Edit::Increment { path: at, .. } | Edit::Append { path: at, .. } | Edit::Clear { path: at } => {
                 // A list is a leaf here, so an edit of one of its items touches the list.
-                path.starts_with(at.segments()) || at.segments().starts_with(path)
+                let at = names(at);
+                path.starts_with(&at) || at.starts_with(path)
             }
             Edit::Merge { patch } => leaves_and_nulls(&patch.value().unwrap()).iter().any(|leaf| path.starts_with(leaf) || leaf.starts_with(path)),
         };

@@ -217,6 +217,7 @@ fn refusals_over_http_have_their_codes() {
         (json!({ "set": { "path": "a.b", "value": 1 } }), 409, "nothing_below"),
         (json!({ "set": { "path": "a" } }), 400, "bad_json"),
         (json!({ "set": { "path": "a..b", "value": 1 } }), 400, "bad_json"),
+        (json!({ "set": { "path": "b[99999999]", "value": 1 } }), 409, "no_such_item"),
         (json!({ "increment": { "path": "a" } }), 409, "not_a_number"),
         (json!({ "merge": { "patch": [] } }), 422, "patch_not_an_object"),
         (json!({ "move_chunk": { "chunk": 1, "action": "start" } }), 404, "no_build_run"),
