@@ -1,6 +1,7 @@
 //! The status line: one or two lines about a project, for the prompt of a terminal program. Reads what it finds and shows what it can:
 //! nothing that a file may hold is an error here. Needs no daemon, and starts nothing.
 
+use crate::cli::terminal::reorders;
 use crate::context_use;
 use crate::glance::Glance;
 use crate::project::Project;
@@ -265,10 +266,10 @@ fn colour_of(share: Share) -> &'static str {
     }
 }
 
-/// A text on one line, within bounds, that cannot drive the terminal.
+/// A text on one line, within bounds, that neither drives the terminal nor changes the order of what is shown beside it.
 fn shown(text: &str) -> String {
-    let clean =
-        text.chars().map(|char| if char.is_whitespace() { ' ' } else { char }).filter(|char| !char.is_control());
+    let plain = text.chars().map(|char| if char.is_whitespace() { ' ' } else { char });
+    let clean = plain.filter(|char| !char.is_control() && !reorders(*char));
     let mut kept: String = clean.clone().take(MAX_FIELD_CHARS).collect();
     if clean.count() > MAX_FIELD_CHARS {
         kept.push('…');
