@@ -50,6 +50,8 @@ pub enum InboxError {
     BadType(String),
     #[error("`{0}` is no status of an item")]
     BadStatus(String),
+    #[error("the processing of an item cannot end with the status `{0}`")]
+    BadResult(String),
     #[error("an idea needs words")]
     Empty,
     #[error("the idea has {0} bytes, and {MAX_CONTENT_BYTES} is the most")]
@@ -71,7 +73,7 @@ impl InboxError {
         match self {
             Self::NotAList(_) => "inbox_not_a_list",
             Self::BadType(_) => "bad_idea_type",
-            Self::BadStatus(_) => "bad_item_status",
+            Self::BadStatus(_) | Self::BadResult(_) => "bad_item_status",
             Self::Empty => "empty_idea",
             Self::TooLong(_) => "idea_too_long",
             Self::Full => "inbox_full",
@@ -86,7 +88,8 @@ impl InboxError {
         match self {
             Self::NotAList(_) => "look at the file; it is kept as it is",
             Self::BadType(_) => "choose one of: evolve, reference, feature",
-            Self::BadStatus(_) => "choose one of: processed, incorporated, error, pending",
+            Self::BadStatus(_) => "choose one of: pending, processing, processed, incorporated, error",
+            Self::BadResult(_) => "choose one of: processed, incorporated, error, pending",
             Self::Empty => "say what should be done",
             Self::TooLong(_) => "put the long text into a file and name it",
             Self::Full => "dismiss items that do not matter any more",

@@ -262,7 +262,11 @@ impl StatusRefusal {
             )
             | Self::Event(_)
             | Self::Inbox(
-                InboxError::BadType(_) | InboxError::BadStatus(_) | InboxError::Empty | InboxError::TooLong(_),
+                InboxError::BadType(_)
+                | InboxError::BadStatus(_)
+                | InboxError::BadResult(_)
+                | InboxError::Empty
+                | InboxError::TooLong(_),
             )
             | Self::Build(BuildError::BadPlan { .. })
             | Self::Misspelt { .. }
@@ -401,7 +405,7 @@ impl IdeaChange {
             }
             Self::Finish { id, status, note } => {
                 let known = ItemStatus::parse(status).ok().filter(|status| *status != ItemStatus::Processing);
-                let status = known.ok_or_else(|| InboxError::BadStatus(status.chars().take(100).collect()))?;
+                let status = known.ok_or_else(|| InboxError::BadResult(status.chars().take(100).collect()))?;
                 let note = note.as_deref().map(|it| within("note", it, MAX_SUMMARY_BYTES)).transpose()?;
                 inbox.finish(id, status, note, now)?
             }

@@ -56,6 +56,7 @@ fn refusals_say_what_to_do_and_change_nothing() {
         (&["state", "set", "a.b", "1"][..], 1, "`a` is a text"),
         (&["state", "set", "a", "evolve"], 2, "not JSON"),
         (&["state", "set", "a..b", "1"], 2, "the path"),
+        (&["state", "set", "b[99999999]", "1"], 1, "`b` has 0 items, and there is no item 99999999"),
         (&["state", "incr", "a"], 1, "cannot be counted up"),
         (&["state", "append", "a", "1"], 1, "nothing can be appended"),
         (&["state", "merge", "[]"], 2, "only an object"),
@@ -395,6 +396,11 @@ fn ideas_are_kept_until_one_taker_has_done_them() {
     let taken: Value = serde_json::from_str(&taken).unwrap();
     assert_eq!((taken["id"].as_str(), &taken["status"]), (Some(id.as_str()), &json!("processing")));
     assert!(grounds.run(&["inbox", "process", &id]).stderr.contains("is processing already"));
+    // The hint of each command names what that command accepts.
+    let (listed, ended) = (["inbox", "list", "--status", "x"], ["inbox", "process", &id, "--done", "processing"]);
+    let hint = |arguments: &[&str]| grounds.run(arguments).stderr;
+    assert!(hint(&listed).contains("pending, processing, processed, incorporated, error"), "{}", hint(&listed));
+    assert!(hint(&ended).contains("choose one of: processed, incorporated, error, pending"), "{}", hint(&ended));
     grounds.run(&["inbox", "process", &id, "--done", "incorporated", "--note", "in 2.1"]).good();
     let list: Value = serde_json::from_str(&grounds.run(&["inbox", "list", "--json"]).good()).unwrap();
     assert_eq!(
