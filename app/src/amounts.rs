@@ -1,5 +1,5 @@
 //! Money and usage as answers show them: dollars as a decimal text for people and scripts, and billionths for exact sums. Events of the
-//! log have billionths only, and keep their own form for ever.
+//! log have billionths only, and keep their own form permanently.
 
 use hatchery_core::usage::{Money, Usage};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -32,7 +32,7 @@ pub use notifications::Notify;
 pub use quests::{Isolated, PROMPTS_FOLDER, Quests};
 pub use seats::{Dialect, SeatDefaults, is_file_name};
 pub use settings_file::SettingsFile;
-pub use takes_effect::{TAKES_EFFECT, TakesEffect, Written, changed};
+pub use takes_effect::{TAKES_EFFECT, TakesEffect, WrittenSettings, changed};
 pub use terminal::{Keys, Tui};
 pub use worktrees::Worktrees;
 
@@ -107,7 +107,7 @@ pub struct Runs {
     /// How many attempts have processes at once.
     pub max_runs: usize,
     pub stop_grace: Duration,
-    /// How long the folder of an attempt that is over stays; for ever without.
+    /// How long the folder of an ended attempt is kept. Without this setting it is kept permanently.
     pub keep_runs: Option<Duration>,
 }
 

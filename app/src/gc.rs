@@ -1,4 +1,4 @@
-//! What is left over: files and branches that are no longer needed and that would grow for ever. Everything that matters about them
+//! What is left over: files and branches that are no longer needed and that would accumulate. Everything that matters about them
 //! is in the log. Work that was rescued is never a leftover, and neither is a folder that the log does not know.
 
 use crate::clock::{Clock as _, SystemClock};

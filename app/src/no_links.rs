@@ -1,7 +1,7 @@
 //! Opens files in `.hatchery` without following symbolic links, at whatever level: a link would lead our reading or writing elsewhere.
 //! The path of a project has no links, because it was resolved when the project was found.
 //!
-//! An agent can write into its own folder. So a FIFO in the place of a file is refused, too: opening it could wait for ever.
+//! An agent can write into its own folder. So a FIFO in the place of a file is refused, too: opening it might never return.
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;

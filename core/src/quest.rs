@@ -9,8 +9,7 @@
 //!                    └──────────── the next station, a follow-up, a mending ◄──────┘
 //! ```
 //! Every change of a step is an event of its quest, with one exception: a step that becomes queued, blocked or complete only because of the
-//! steps that it depends on has no event of its own; `world/quests/order.rs` computes this. A step is defined in `step.rs`.
-//! follows from the events of the steps that it depends on (`world/quests/order.rs`). `step.rs` has what a step is.
+//! steps that it depends on has no event of its own; `world/quests/order.rs` computes this. `step.rs` defines a step.
 
 mod chore;
 mod deadline;

@@ -45,7 +45,7 @@ const ENDS: &str = "\
 Exit codes:
     0  the quest is complete
     1  the quest is abandoned
-    5  the quest waits for a command from you, which is shown: it is paused, or every
+    5  the quest waits for you, and the output names the command: it is paused, or every
        remaining step has failed or depends on a failed step
   130  Ctrl-C; the quest continues in the background";
 

@@ -17,6 +17,11 @@ use std::process::ExitCode;
 /// time, and a reader never sees an incomplete file. Fields that Hatchery does not know are kept. A running daemon makes the change; without a
 /// daemon the command changes the file itself.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  hatchery state set activeSection '\"#core-flow\"'   a text needs quotes of its own
+  hatchery state merge '{\"scenarioScore\":{\"satisfied\":5,\"total\":8}}'
+  hatchery state incr counters.builds
+  hatchery state step start interviewer")]
 pub struct Args {
     #[command(subcommand)]
     what: StateCommand,

@@ -62,7 +62,7 @@ impl RunTools {
         Client::announced(&self.project, self.token.clone())
     }
 
-    /// Makes a call. A call that is in the file is carried out exactly once, whichever process is killed meanwhile.
+    /// Makes a call. A call that is in the file is carried out exactly once, also if processes are killed meanwhile.
     pub async fn call(&self, call: Call) -> Result<Value, ToolError> {
         let is_signal = matches!(call, Call::Signal(_));
         let calls = Arc::clone(&self.calls);

@@ -70,7 +70,8 @@ impl Project {
     }
 
     /// Refuses symbolic links as `.hatchery`, directly inside, or in one of its folders: they would lead our files elsewhere, or show files
-    /// that are none of the project's. Also refuses FIFOs, sockets and devices there: opening one may wait for ever. What is deeper is looked at when it is opened: see [`no_links`](crate::no_links).
+    /// that are none of the project's. Also refuses FIFOs, sockets and devices there: opening one may never return. Files
+    /// in subfolders are checked when they are opened: see [`no_links`](crate::no_links).
     pub(super) fn refuse_links(&self) -> Result<(), Report> {
         let data = self.data();
         let folders = ["", "prompts", "runs", "quests", "sim", "worktrees"].map(|name| data.join(name));

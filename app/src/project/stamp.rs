@@ -196,7 +196,7 @@ impl Project {
         Ok(brought.map_or(FolderOrigin::Here(stamp), |name| FolderOrigin::Elsewhere(data.join(name))))
     }
 
-    /// What is in the file of the host, wherever it was written.
+    /// The content of the file `host`, also if it was written on another machine.
     fn written_host(&self) -> Result<Option<String>, Report> {
         let path = self.host_file();
         match no_links::read(&path) {

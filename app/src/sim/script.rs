@@ -88,7 +88,7 @@ pub enum ScriptStep {
     LastWords(String),
     /// Ends itself by a signal.
     Crash(CrashSignal),
-    /// Does nothing for ever. Only SIGTERM ends it, and perhaps not even that.
+    /// Does nothing, without an end. SIGTERM ends the process, unless the script ignores it.
     Hang {
         #[serde(default)]
         ignore_sigterm: bool,

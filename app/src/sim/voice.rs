@@ -166,7 +166,7 @@ impl Voice {
         self.write(&json!({ "type": "control_response", "response": response }).to_string());
     }
 
-    /// The service fails, is asked again, and fails for good.
+    /// The service fails, is asked again, and fails permanently.
     pub fn fail(&mut self, failure: &PlayedFailure, resets_at_s: Option<i64>) {
         for attempt in 1..=failure.retries {
             self.say(json!({
