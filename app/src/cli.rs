@@ -52,7 +52,6 @@ mod seats;
 mod selftest;
 mod send;
 mod session;
-mod short_ids;
 mod state;
 mod status;
 mod statusline;

@@ -9,6 +9,7 @@ mod branches;
 mod changes;
 mod dialect;
 mod error;
+mod event_stream;
 mod events;
 mod gc;
 mod guard;

@@ -56,6 +56,7 @@ pub mod seat_dialect;
 pub mod seats;
 pub mod selftest_folder;
 pub mod shared_file;
+mod short_ids;
 pub mod sim;
 pub mod spec_sections;
 pub mod spool;

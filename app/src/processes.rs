@@ -113,6 +113,7 @@ mod platform {
     use hatchery_core::run::Process;
     use rustix::process::{Pid, PidfdFlags};
     use std::collections::BTreeMap;
+    use std::io::Read as _;
     use std::os::fd::OwnedFd;
     use std::path::Path;
     use tokio::io::Interest;
@@ -167,19 +168,41 @@ mod platform {
 
     /// All descendants of a process.
     pub fn descendants(pid: u32) -> Vec<u32> {
+        // Not every Linux lists the children of a process. Without the lists the whole process table is searched.
+        match Path::new("/proc/thread-self/children").exists() {
+            true => below(pid, children),
+            false => {
+                let mut table = children_by_parent();
+                below(pid, |pid| table.remove(&pid).unwrap_or_default())
+            }
+        }
+    }
+
+    fn below(pid: u32, mut children: impl FnMut(u32) -> Vec<u32>) -> Vec<u32> {
+        let mut found = vec![pid];
+        let mut next = 0;
+        while let Some(pid) = found.get(next) {
+            found.extend(children(*pid));
+            next += 1;
+        }
+        found.split_off(1)
+    }
+
+    /// The children of all threads of a process, without those that only wait to be collected.
+    fn children(pid: u32) -> Vec<u32> {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let lists: String = threads.filter_map(|thread| read_small(thread.path().join("children"))).collect();
+        lists.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).filter(|pid| began(*pid).is_some()).collect()
+    }
+
+    fn children_by_parent() -> BTreeMap<u32, Vec<u32>> {
         let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for pid in all() {
             if let Some(stat) = stat(pid).filter(|stat| !stat.is_zombie) {
                 children.entry(stat.parent).or_default().push(pid);
             }
         }
-        let mut found = vec![pid];
-        let mut next = 0;
-        while let Some(pid) = found.get(next) {
-            found.extend(children.remove(pid).unwrap_or_default());
-            next += 1;
-        }
-        found.split_off(1)
+        children
     }
 
     /// All that carry an entry in their environment. Those of other users cannot be looked into, and are not ours.
@@ -218,8 +241,16 @@ mod platform {
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
     }
 
+    /// A text of the kernel. The kernel says that such a file is empty, so without space from the start it would be read in many small
+    /// pieces.
+    fn read_small(path: impl AsRef<Path>) -> Option<String> {
+        let mut text = String::with_capacity(4096);
+        std::fs::File::open(path).ok()?.read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+
     fn stat(pid: u32) -> Option<Stat> {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let text = read_small(format!("/proc/{pid}/stat"))?;
         // The name in parentheses may hold anything, blanks and parentheses included.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -230,6 +261,30 @@ mod platform {
             began: fields.get(19)?.parse().ok()?,
             is_zombie: state == "Z" || state == "X",
         })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use std::io::{BufRead as _, BufReader};
+        use std::process::{Command, Stdio};
+
+        #[test]
+        fn children_and_their_children_are_found_in_both_ways() {
+            let script = "sh -c 'sleep 1000 & echo ready; wait' & wait";
+            let mut shell = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+            let mut ready = String::new();
+            BufReader::new(shell.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+            let mut table = children_by_parent();
+            let searched = below(shell.id(), |pid| table.remove(&pid).unwrap_or_default());
+            let listed = below(shell.id(), children);
+            for pid in searched.iter().chain([&shell.id()]) {
+                crate::processes::signal(*pid, rustix::process::Signal::KILL);
+            }
+            shell.wait().unwrap();
+            assert_eq!((ready.as_str(), searched.len()), ("ready\n", 2));
+            assert_eq!(listed, searched);
+        }
     }
 }
 

@@ -40,11 +40,14 @@ const FRAME_MS: f64 = 16.0;
 const STREAM_PERCENT: f64 = 15.0;
 const STREAMING: usize = 10;
 const LINES_PER_SECOND: u64 = 50;
+/// How many processes one turn starts.
+const STARTS: usize = 20;
 /// What may wake an idle terminal in the time that is watched: the clock once a minute, and the heartbeats of its two streams, each a read
 /// and what follows from it.
 const IDLE_WAKE_UPS: f64 = 20.0;
 
-const GROUPS: [(&str, Group); 4] = [("key", keys), ("open", opening), ("idle", idle), ("stream", streaming)];
+const GROUPS: [(&str, Group); 5] =
+    [("ps", listing), ("key", keys), ("open", opening), ("idle", idle), ("stream", streaming)];
 
 fn main() {
     effort::measure(&GROUPS);
@@ -140,15 +143,46 @@ fn opening(effort: Effort, table: &mut Table) {
     daemon.kill();
 }
 
+/// A command that asks the daemon, against a program that does nothing.
+fn listing(effort: Effort, table: &mut Table) {
+    for agents in [10, effort.pick(500, 10_000)] {
+        let grounds = Grounds::new(|handle| {
+            let root = tree::found(handle);
+            for _ in 0..agents {
+                tree::fork(handle, root);
+            }
+        });
+        let daemon = Daemon::start(&grounds.path());
+        let path = grounds.path();
+        let nothing = || took(Command::new("/bin/true"));
+        let pairs = in_turns(
+            effort.rounds(),
+            || median((0..STARTS).map(|_| ps(&path))),
+            || median((0..STARTS).map(|_| nothing())),
+        );
+        table.add(
+            format!("`hatchery ps` with {agents} agents, against /bin/true"),
+            Unit::Millis,
+            pairs,
+            Goal::AtMost(3.0),
+        );
+        daemon.kill();
+    }
+}
+
+fn median(times: impl Iterator<Item = f64>) -> f64 {
+    table::median(times.collect())
+}
+
 fn ps(project: &Path) -> f64 {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hatchery"));
+    command.args(["ps", "--project"]).arg(project);
+    took(command)
+}
+
+fn took(mut command: Command) -> f64 {
     let start = Instant::now();
-    let done = Command::new(env!("CARGO_BIN_EXE_hatchery"))
-        .args(["ps", "--project"])
-        .arg(project)
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
-    assert!(done.success());
+    assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
     start.elapsed().as_secs_f64() * 1_000.0
 }
 

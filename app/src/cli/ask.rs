@@ -1,13 +1,13 @@
 //! `hatchery ask`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::short_ids::ShortIds;
 use super::{CommandContext, accepted_once, asking, caller_id, number, print_json, print_line, say, text_or_stdin};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{QuestionList, QuestionView};
 use crate::projects;
 use crate::report::{Context as _, Report};
+use crate::short_ids::ShortIds;
 use hatchery_core::Timestamp;
 use std::process::ExitCode;
 

@@ -1,7 +1,6 @@
 //! `hatchery mail`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::short_ids::ShortIds;
 use super::{CommandContext, asking, counted, number, print_json, print_line, reference, say};
 use crate::client::paths::mail_path;
 use crate::client::{Client, patience};
@@ -9,6 +8,7 @@ use crate::clock;
 use crate::http::MailList;
 use crate::mail_reader::{AwaitedState, Mail};
 use crate::report::Report;
+use crate::short_ids::ShortIds;
 use hatchery_core::mail::HUMAN;
 use std::process::ExitCode;
 use std::time::Duration;

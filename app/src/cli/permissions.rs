@@ -1,11 +1,11 @@
 //! `hatchery permissions`
 
 use super::paint::printable;
-use super::short_ids::ShortIds;
 use super::{CommandContext, accepted, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::http::{PermissionRuleList, PermissionRuleView};
 use crate::report::Report;
+use crate::short_ids::ShortIds;
 use std::process::ExitCode;
 
 /// List and remove the rules that let agents use tools unasked

@@ -6,13 +6,13 @@ mod trial;
 pub mod watch;
 
 use super::run_flags::PlayerFlags;
-use super::short_ids::ShortIds;
 use super::{CommandContext, asking, number, print_json, print_line, read_given, say, text_or_stdin};
 use crate::client::paths::quest_path;
 use crate::client::{Client, Failure};
 use crate::http::QuestList;
 use crate::quest_document::{QuestDocument, QuestWord};
 use crate::report::{Code, Report};
+use crate::short_ids::ShortIds;
 use crate::step_plan;
 use hatchery_core::EventId;
 use hatchery_core::quest::{MAX_SLOTS, StepPlan};

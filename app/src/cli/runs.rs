@@ -1,12 +1,12 @@
 //! `hatchery runs`
 
 use super::paint::{DIM, paint};
-use super::short_ids::ShortIds;
 use super::{CommandContext, asking, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{RunList, RunPhase, RunView};
 use crate::report::Report;
+use crate::short_ids::ShortIds;
 use std::process::ExitCode;
 
 /// List the runs: agent, number, state, age, cost, name

@@ -1,12 +1,12 @@
 //! `hatchery seats`
 
 use super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
-use super::short_ids::ShortIds;
 use super::{CommandContext, asking, print_json, print_line};
 use crate::client::Client;
 use crate::clock;
 use crate::http::{SeatList, SeatView};
 use crate::report::Report;
+use crate::short_ids::ShortIds;
 use anstyle::Style;
 use hatchery_core::AgentId;
 use hatchery_core::seat::Button;

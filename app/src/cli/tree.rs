@@ -1,15 +1,14 @@
 //! `hatchery tree`
 
 use super::paint::{DIM, STRONG, paint, printable};
-use super::ps::{is_shown, now_doing, state_word};
-use super::short_ids::ShortIds;
-use super::{CommandContext, asking, counted, print_json, print_line, say};
+use super::ps::{now_doing, say_hidden, state_word};
+use super::{CommandContext, asking, counted, print_json, print_line};
 use crate::client::Client;
-use crate::clock;
 use crate::http::{AgentList, AgentView};
 use crate::report::Report;
+use crate::short_ids::ShortIds;
 use hatchery_core::AgentId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// Show the agents as a tree: what each one does now, and which ones wait for you
@@ -23,9 +22,8 @@ pub struct Args {
 }
 
 pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
-    let mut list: AgentList = asking(async { Client::visit(&context.project).await?.get("/api/agents").await })?;
-    let ids = ShortIds::of(list.agents.iter().map(|agent| agent.id));
-    let hidden = keep_shown_with_ancestors(&mut list.agents, args.all);
+    let path = if args.all { "/api/agents" } else { "/api/agents?extent=current_with_ancestors" };
+    let list: AgentList = asking(async { Client::visit(&context.project).await?.get(path).await })?;
     if context.json {
         print_json(&list)?;
         return Ok(ExitCode::SUCCESS);
@@ -33,30 +31,11 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     if !list.agents.is_empty() {
         print_line(&paint(DIM, "NAME ID STATE · HISTORY · NOW"))?;
     }
-    for line in drawn(&list.agents, &ids) {
+    for line in drawn(&list.agents, &ShortIds::with_width(list.id_chars)) {
         print_line(&line)?;
     }
-    if hidden > 0 {
-        let are = if hidden == 1 { "is" } else { "are" };
-        say(paint(DIM, format_args!("{hidden} more that {are} idle, dead or expired: --all")));
-    }
+    say_hidden(list.hidden);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Keeps the agents that `ps` shows, and their ancestors, so that the tree has no gaps. Returns the number of removed agents.
-fn keep_shown_with_ancestors(agents: &mut Vec<AgentView>, all: bool) -> usize {
-    let (before, now) = (agents.len(), clock::now());
-    let shown: Vec<AgentId> = agents.iter().filter(|agent| all || is_shown(agent, now)).map(|agent| agent.id).collect();
-    let parents: BTreeMap<AgentId, Option<AgentId>> = agents.iter().map(|agent| (agent.id, agent.parent)).collect();
-    let mut kept: BTreeSet<AgentId> = BTreeSet::new();
-    for agent in shown {
-        let mut next = Some(agent);
-        while let Some(id) = next.filter(|id| kept.insert(*id)) {
-            next = parents.get(&id).copied().flatten();
-        }
-    }
-    agents.retain(|agent| kept.contains(&agent.id));
-    before - agents.len()
 }
 
 /// The tree with one line per agent. Not recursive, because a deep tree would overflow the stack.

@@ -1,12 +1,12 @@
 //! `hatchery usage`
 
 use super::paint::{DIM, STRONG, paint};
-use super::short_ids::ShortIds;
 use super::{CommandContext, asking, print_json, print_line};
 use crate::client::Client;
 use crate::clock;
 use crate::http::UsageView;
 use crate::report::Report;
+use crate::short_ids::ShortIds;
 use hatchery_core::usage::Usage;
 use std::process::ExitCode;
 

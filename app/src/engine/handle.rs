@@ -104,7 +104,7 @@ impl Handle {
     /// Commits a command on this thread if the engine is idle. Waiting commands go first, so that no sender overtakes another, and no
     /// thread waits for the lock. Returns the command if the engine's thread has to commit it.
     fn commit_at_once(&self, job: Job) -> Option<Job> {
-        if job.until.is_some() || self.shared.queued.load(Ordering::Acquire) > 0 {
+        if self.shared.queued.load(Ordering::Acquire) > 0 {
             return Some(job);
         }
         match self.committer.try_lock() {

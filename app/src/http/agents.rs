@@ -1,10 +1,11 @@
 //! Agents over HTTP: the registry, fork and kill. An agent is named by its id, by the beginning of its id, or by its name.
 
-use super::agent_view::{AgentView, Doing};
+use super::agent_view::{AgentView, Doing, open_question};
 use super::error::{ApiError, JsonBody, PathParts, Query};
 use super::{Accepted, Api};
 use crate::clock;
 use crate::engine::HistoryError;
+use crate::short_ids::ShortIds;
 use crate::store::StoreError;
 use axum::Json;
 use axum::extract::State;
@@ -13,10 +14,10 @@ use hatchery_core::agent::{self, Agent, Birth};
 use hatchery_core::event::{AgentEvent, QuestionEvent, RunEvent};
 use hatchery_core::roles::titled;
 use hatchery_core::run::{Run, RunOptions, fork_starts, last_spec};
-use hatchery_core::{AgentId, Command, Event, EventId, Record, SessionId, World};
+use hatchery_core::{AgentId, Command, Event, EventId, Record, SessionId, Timestamp, World};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// For how many working agents the last text or tool call is read from the log for one list: those that were active last.
 const MAX_DOING: usize = 500;
@@ -110,6 +111,11 @@ pub struct AgentList {
     /// The last event that this answer includes. A client that follows the log after this event misses nothing.
     pub head: EventId,
     pub agents: Vec<AgentView>,
+    /// How many other agents there are.
+    pub hidden: usize,
+    /// So many characters distinguish the ids of all agents, listed or not.
+    #[serde(rename = "idChars")]
+    pub id_chars: usize,
 }
 
 /// One agent, and when this was so.
@@ -133,7 +139,29 @@ pub struct AgentQuery {
     active: bool,
     /// Only agents of this quest: an id, or the beginning of one.
     quest: Option<String>,
+    /// Which agents are wanted [default: `all`].
+    #[serde(default)]
+    #[param(inline)]
+    extent: Extent,
 }
+
+/// How many agents are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Extent {
+    #[default]
+    All,
+    /// Living agents that have a run or a question, and at most 50 others outside of quests: the latest that were active in the last 24
+    /// hours.
+    Current,
+    /// The current ones and their ancestors.
+    CurrentWithAncestors,
+}
+
+/// How long an agent without a run is current after its last activity.
+const RECENT_MS: u64 = 24 * 3_600 * 1_000;
+/// How many agents without a run and a question are current. More of them than fit on a screen help nobody.
+const MAX_CURRENT_AT_REST: usize = 50;
 
 /// The effects of a kill.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -212,7 +240,7 @@ fn ambiguous(world: &World, reference: &str, candidates: &[AgentId]) -> ApiError
 /// List agents, newest last, with what they are doing now.
 #[utoipa::path(get, path = "/api/agents", operation_id = "list_agents", tag = "agents", params(AgentQuery), responses((status = 200, description = "All of them, or those that were asked for", body = AgentList)))]
 pub async fn list(State(api): State<Api>, query: Query<AgentQuery>) -> Result<Json<AgentList>, ApiError> {
-    let AgentQuery { living, active, quest } = query.0;
+    let AgentQuery { living, active, quest, extent } = query.0;
     let world = api.handle.view();
     let quest = quest.map(|reference| super::quests::find(&api, &reference)).transpose()?;
     let is_active = |id: AgentId| world.run(id).is_some_and(Run::is_open);
@@ -221,14 +249,45 @@ pub async fn list(State(api): State<Api>, query: Query<AgentQuery>) -> Result<Js
             && (!active || is_active(*id))
             && quest.is_none_or(|quest| world.assignment(*id).is_some_and(|it| it.quest == quest))
     };
+    let now = clock::now();
     let mut agents: Vec<(AgentId, &Agent)> = world.agents().filter(is_meant).collect();
+    if extent != Extent::All {
+        keep_current(&world, &mut agents, now);
+    }
+    if extent == Extent::CurrentWithAncestors {
+        add_ancestors(&world, &mut agents);
+    }
     // Sorted by their position in the log, because clocks may stand still or run backwards.
     agents.sort_by_key(|(_, agent)| agent.born);
-    let now = clock::now();
     let mut agents: Vec<AgentView> =
         agents.into_iter().map(|(id, agent)| AgentView::new(&world, id, agent, now)).collect();
     add_doing(&api, &world, agents.iter_mut().collect()).await?;
-    Ok(Json(AgentList { head: world.head(), agents }))
+    let hidden = world.agent_count() - agents.len();
+    let id_chars = ShortIds::of_sorted(world.agents().map(|(id, _)| id)).width();
+    Ok(Json(AgentList { head: world.head(), agents, hidden, id_chars }))
+}
+
+/// Removes all agents but those of [`Extent::Current`].
+fn keep_current(world: &World, agents: &mut Vec<(AgentId, &Agent)>, now: Timestamp) {
+    agents.retain(|(_, agent)| agent.is_living());
+    let is_busy = |id: AgentId| world.run(id).is_some_and(Run::is_open) || open_question(world, id).is_some();
+    let (busy, mut at_rest): (Vec<_>, Vec<_>) = agents.drain(..).partition(|(id, _)| is_busy(*id));
+    // `hatchery quest show` shows the agents of quests at their steps.
+    at_rest.retain(|(id, agent)| now.ms_since(agent.last_active) < RECENT_MS && world.assignment(*id).is_none());
+    at_rest.sort_by_key(|(_, agent)| Reverse((agent.last_active, agent.born)));
+    agents.extend(busy.into_iter().chain(at_rest.into_iter().take(MAX_CURRENT_AT_REST)));
+}
+
+/// Adds the ancestors of agents, so that a tree of them has no gaps.
+fn add_ancestors<'world>(world: &'world World, agents: &mut Vec<(AgentId, &'world Agent)>) {
+    let mut listed: BTreeSet<AgentId> = agents.iter().map(|(id, _)| *id).collect();
+    let mut next = 0;
+    while let Some((_, agent)) = agents.get(next) {
+        if let Some(parent) = agent.parent.filter(|parent| listed.insert(*parent)) {
+            agents.extend(world.agent(parent).map(|agent| (parent, agent)));
+        }
+        next += 1;
+    }
 }
 
 /// Adds the last text or tool call of agents: of those that work, and of those at rest that were active last.

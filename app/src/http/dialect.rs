@@ -1,6 +1,7 @@
 //! For clients that know only the original program of the seats: its event stream (`?dialect=julian`), and errors in its form.
 
 use super::error::ApiError;
+use super::event_stream::{self, Due, StreamClient, Upkeep};
 use super::{Api, ApiContext};
 use crate::config::Dialect;
 use crate::engine::RecordFollower;
@@ -9,27 +10,22 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use hatchery_core::EventId;
 use serde_json::json;
-use std::convert::Infallible;
 use std::sync::Arc;
-use tokio::sync::watch;
-use tokio::time::{Interval, MissedTickBehavior};
 
 /// How soon a browser reconnects after the daemon was stopped.
-const OPENING: &str = "retry: 1000\n\n";
+const OPENING: Bytes = Bytes::from_static(b"retry: 1000\n\n");
 
 /// One client of the stream.
 struct DialectClient {
-    opening: bool,
     api: Api,
     follower: RecordFollower,
     translator: Translator,
     /// The last id that was sent to the client.
     announced: EventId,
-    heartbeat: Interval,
-    closing: watch::Receiver<bool>,
+    upkeep: Upkeep,
 }
 
 pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiError> {
@@ -39,25 +35,14 @@ pub(super) async fn stream(api: &Api, after: EventId) -> Result<Response, ApiErr
         EventId::START => None,
         after => api.handle.record(after).await?,
     };
-    let mut heartbeat = tokio::time::interval(api.heartbeat);
-    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    heartbeat.reset();
-    let live = DialectClient {
-        opening: true,
+    let client = DialectClient {
         api: api.clone(),
         follower: api.handle.follow_records(after),
         translator: Translator::after(world, before, &api.defaults.seats.human),
         announced: after,
-        heartbeat,
-        closing: api.closing.clone(),
+        upkeep: Upkeep::of(api),
     };
-    let frames = futures_util::stream::unfold(live, |mut live| async move {
-        let bytes = live.next().await?;
-        Some((Ok::<_, Infallible>(bytes), live))
-    });
-    let headers =
-        [(header::CONTENT_TYPE, "text/event-stream"), (header::HeaderName::from_static("x-accel-buffering"), "no")];
-    Ok((headers, Body::from_stream(frames)).into_response())
+    Ok(event_stream::response(OPENING, client))
 }
 
 /// Such clients show the field `error` to people, so it must be a sentence. A client with our token knows our own form.
@@ -81,23 +66,17 @@ pub async fn say_errors(State(context): State<Arc<ApiContext>>, request: Request
     }
 }
 
-impl DialectClient {
-    /// What to send next. None if the stream ends; then the client reconnects with its last id.
+impl StreamClient for DialectClient {
     async fn next(&mut self) -> Option<Bytes> {
-        if std::mem::take(&mut self.opening) {
-            return Some(Bytes::from_static(OPENING.as_bytes()));
-        }
         loop {
             let records = tokio::select! {
                 biased;
-                records = self.follower.next_records() => Some(records),
-                _ = self.closing.wait_for(|closing| *closing) => return None,
-                _ = self.heartbeat.tick() => None,
+                records = self.follower.next_records() => records,
+                due = self.upkeep.next() => return (due == Due::Heartbeat).then(|| self.heartbeat()),
             };
             let records = match records {
-                None => return Some(self.heartbeat()),
-                Some(Ok(records)) => records,
-                Some(Err(error)) => {
+                Ok(records) => records,
+                Err(error) => {
                     tracing::debug!(%error, "an event stream ends");
                     return None;
                 }
@@ -119,12 +98,14 @@ impl DialectClient {
             }
             self.translator.share(&self.api.handle.view());
             if !frames.is_empty() {
-                self.heartbeat.reset();
+                self.upkeep.note_sent();
                 return Some(Bytes::from(frames));
             }
         }
     }
+}
 
+impl DialectClient {
     /// Keeps the connection open. A frame with an id and without data moves the client's cursor, and is not an event for the client.
     fn heartbeat(&mut self) -> Bytes {
         let cursor = self.translator.position();

@@ -2,6 +2,7 @@
 
 use super::Api;
 use super::error::{ApiError, Query};
+use super::event_stream::{self, Due, HEARTBEAT, OPENING, StreamClient, Upkeep};
 use super::log::{FilterText, filter};
 use crate::config::Dialect;
 use crate::engine::{FollowError, Follower, Handle, PAGE_ROWS};
@@ -14,9 +15,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hatchery_core::{Event, EventId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::convert::Infallible;
+use std::pin::Pin;
 use tokio::sync::watch;
-use tokio::time::{Interval, MissedTickBehavior};
 
 /// An entry of the log, as clients see it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -62,10 +62,6 @@ pub struct LastSeen {
 
 /// A filtered stream reports its position to the client after at most this many events that do not match.
 const MAX_UNANNOUNCED: u64 = PAGE_ROWS as u64;
-/// A comment line, which keeps the connection open for proxies and clients and is not an event.
-const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
-/// How soon a browser reconnects after the daemon was stopped.
-const OPENING: Bytes = Bytes::from_static(b"retry:1000\n\n");
 
 /// The current problem of the store: `event: trouble` in the stream.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -102,21 +98,13 @@ pub async fn stream(State(api): State<Api>, query: Query<Cursor>, headers: Heade
         return super::dialect::stream(&api, after).await;
     }
     let after = cursor(&api, after).await?;
-    let mut heartbeat = tokio::time::interval(api.heartbeat);
-    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    heartbeat.reset();
     let source =
         EventSource { follower: api.handle.follow(after), handle: api.handle.clone(), filter, announced: after };
-    let troubles = api.handle.trouble_changes();
-    let connection =
-        EventClient { opening: Some(OPENING), source, heartbeat, closing: api.closing.clone(), troubles, told: None };
-    let frames = futures_util::stream::unfold(connection, |mut live| async move {
-        let bytes = live.next().await?;
-        Some((Ok::<_, Infallible>(bytes), live))
-    });
-    let headers =
-        [(header::CONTENT_TYPE, "text/event-stream"), (header::HeaderName::from_static("x-accel-buffering"), "no")];
-    Ok((headers, Body::from_stream(frames)).into_response())
+    let mut troubles = api.handle.trouble_changes();
+    // The first look at the problem is at once.
+    troubles.mark_changed();
+    let client = EventClient { source, upkeep: Upkeep::of(&api), trouble: change(troubles), told: None };
+    Ok(event_stream::response(OPENING, client))
 }
 
 /// The whole log as JSON lines.
@@ -145,30 +133,40 @@ pub async fn export(State(api): State<Api>) -> Response {
 
 /// One client of the stream.
 struct EventClient {
-    opening: Option<Bytes>,
     source: EventSource,
-    heartbeat: Interval,
-    closing: watch::Receiver<bool>,
-    troubles: watch::Receiver<Option<String>>,
+    upkeep: Upkeep,
+    trouble: TroubleChange,
     /// The problem that was last reported to the client.
     told: Option<String>,
 }
 
-impl EventClient {
-    /// What to send next. None if the stream ends; then the client reconnects with its last id.
+/// Waits for a change of the store's problem. One future for many events, as in [`Upkeep`].
+type TroubleChange = Pin<Box<dyn Future<Output = watch::Receiver<Option<String>>> + Send>>;
+
+fn change(mut troubles: watch::Receiver<Option<String>>) -> TroubleChange {
+    Box::pin(async move {
+        match troubles.changed().await {
+            Ok(()) => troubles,
+            // The engine has ended, so the stream ends, too.
+            Err(_) => std::future::pending().await,
+        }
+    })
+}
+
+impl StreamClient for EventClient {
     async fn next(&mut self) -> Option<Bytes> {
-        if let Some(opening) = self.opening.take() {
-            return Some(opening);
-        }
-        if let Some(trouble) = new_trouble(&self.source.handle, &mut self.told) {
-            return Some(trouble);
-        }
         loop {
             tokio::select! {
                 biased;
+                troubles = &mut self.trouble => {
+                    self.trouble = change(troubles);
+                    if let Some(trouble) = new_trouble(&self.source.handle, &mut self.told) {
+                        return Some(trouble);
+                    }
+                }
                 frames = self.source.next_frames() => return match frames {
                     Ok(frames) => {
-                        self.heartbeat.reset();
+                        self.upkeep.note_sent();
                         Some(frames)
                     }
                     Err(error) => {
@@ -176,16 +174,13 @@ impl EventClient {
                         None
                     }
                 },
-                _ = self.closing.wait_for(|closing| *closing) => return None,
-                Ok(()) = self.troubles.changed() => {
-                    if let Some(trouble) = new_trouble(&self.source.handle, &mut self.told) {
-                        return Some(trouble);
+                due = self.upkeep.next() => return match due {
+                    Due::End => None,
+                    Due::Heartbeat => {
+                        let trouble = new_trouble(&self.source.handle, &mut self.told);
+                        Some(trouble.unwrap_or_else(|| self.source.heartbeat()))
                     }
-                }
-                _ = self.heartbeat.tick() => {
-                    let trouble = new_trouble(&self.source.handle, &mut self.told);
-                    return Some(trouble.unwrap_or_else(|| self.source.heartbeat()));
-                }
+                },
             }
         }
     }

@@ -1,66 +1,53 @@
 //! The status as a live stream: first all of it, then the changes.
 
 use super::Api;
+use super::event_stream::{self, Due, HEARTBEAT, OPENING, StreamClient, Upkeep};
 use super::state::build_shown;
 use crate::clock;
 use crate::engine::RecordFollower;
 use crate::file_identity::FileVersion;
 use crate::status_files::{StatusFile, changed_file};
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use hatchery_core::idea_inbox::IdeaInbox;
 use hatchery_core::status::kept::LAST_UPDATED;
 use hatchery_core::status::{Json, Object};
 use std::collections::{BTreeSet, VecDeque};
-use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::Instant;
 
 /// The least time between two frames of one client. The last state always arrives, and the last of several fast changes must arrive within
 /// 20 ms.
 const PACE: Duration = Duration::from_millis(15);
-/// A comment line, which keeps the connection open for proxies and clients and is not an event.
-const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
 /// Follow the status: the content of `/api/build-status`, the ideas, and every change of them.
 #[utoipa::path(get, path = "/api/status/live", operation_id = "follow_status", tag = "status",
     responses((status = 200, description = "Server-sent events. `status` comes first and has all fields of the status document, with `contextHealth`; `change` has the fields that have changed, `null` for those that are gone; `inbox` has all ideas, the newest first. The `id` is the last event of the log that is shown. Comment lines are heartbeats.", content_type = "text/event-stream", body = String)))]
 pub async fn live(State(api): State<Api>) -> Response {
-    let mut heartbeat = tokio::time::interval(api.heartbeat);
-    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    heartbeat.reset();
     let world = api.handle.view();
     let follower = api.handle.follow_records(world.head());
     let usage = api.status_files.view().usage();
     let client = StatusClient {
+        upkeep: Upkeep::of(&api),
         api,
         follower,
-        heartbeat,
-        frames: VecDeque::from([Bytes::from_static(b"retry:1000\n\n")]),
+        frames: VecDeque::new(),
         sent: None,
         inbox: None,
         changed: BTreeSet::from([StatusFile::State, StatusFile::Inbox]),
         usage,
         next: Instant::now(),
     };
-    let frames = futures_util::stream::unfold(client, |mut client| async move {
-        let bytes = client.next().await?;
-        Some((Ok::<_, Infallible>(bytes), client))
-    });
-    let headers =
-        [(header::CONTENT_TYPE, "text/event-stream"), (header::HeaderName::from_static("x-accel-buffering"), "no")];
-    (headers, Body::from_stream(frames)).into_response()
+    event_stream::response(OPENING, client)
 }
 
 /// One client of the stream.
 struct StatusClient {
     api: Api,
     follower: RecordFollower,
-    heartbeat: Interval,
+    upkeep: Upkeep,
     frames: VecDeque<Bytes>,
     /// What was sent to the client.
     sent: Option<Object>,
@@ -72,15 +59,13 @@ struct StatusClient {
     next: Instant,
 }
 
-impl StatusClient {
-    /// What to send next. None if the stream ends.
+impl StreamClient for StatusClient {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(frame) = self.frames.pop_front() {
-                self.heartbeat.reset();
+                self.upkeep.note_sent();
                 return Some(frame);
             }
-            let mut closing = self.api.closing.clone();
             let is_due = tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(self.next), if !self.changed.is_empty() => true,
@@ -94,15 +79,16 @@ impl StatusClient {
                     self.changed.insert(StatusFile::State);
                     false
                 }
-                _ = closing.wait_for(|closing| *closing) => return None,
-                _ = self.heartbeat.tick() => return Some(HEARTBEAT),
+                due = self.upkeep.next() => return (due == Due::Heartbeat).then_some(HEARTBEAT),
             };
             if is_due {
                 self.render().await;
             }
         }
     }
+}
 
+impl StatusClient {
     async fn render(&mut self) {
         // An event of another writer can be read from the log before the view shows it.
         let cursor = self.follower.cursor();

@@ -274,6 +274,34 @@ fn finds_everybody(grounds: &Grounds) {
 }
 
 /// Agents of every state, with marks, cuts and mail.
+#[test]
+fn a_list_of_current_agents_has_the_latest_and_counts_the_others() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let door = &daemon.door;
+    let root = door.root();
+    let mut agents: Vec<String> = (0..55).map(|_| door.child(&root)).collect();
+    agents.push(door.child(&agents[0]));
+    let dead = door.child(&root);
+    assert_eq!(door.post(&format!("/api/agents/{dead}/kill"), &json!({})).status, 200);
+    let list = |extent: &str| {
+        let list = door.get(&format!("/api/agents{extent}")).json();
+        let ids: Vec<String> =
+            list["agents"].as_array().unwrap().iter().map(|agent| agent["id"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(list["idChars"], 8, "of all agents");
+        (ids, list["hidden"].as_u64().unwrap())
+    };
+    assert_eq!((list("").0.len(), list("").1), (58, 0));
+    // The last 50 of those at rest, in the order of their birth.
+    assert_eq!(list("?extent=current"), (agents[6..].to_vec(), 8));
+    let (with_ancestors, hidden) = list("?extent=current_with_ancestors");
+    assert_eq!((with_ancestors.len(), hidden), (52, 6));
+    assert!(with_ancestors.contains(&root) && with_ancestors.contains(&agents[0]));
+    let told = grounds.run(&["ps"]);
+    assert_eq!((told.stdout.lines().count(), told.stderr.trim()), (51, "8 more that are idle, dead or expired: --all"));
+    assert_eq!(grounds.run(&["ps", "--all"]).good().lines().count(), 59);
+}
+
 fn populate(daemon: &Daemon, round: u64) {
     let door = &daemon.door;
     let session = door.post("/api/sessions", &json!({})).id();

@@ -1,13 +1,13 @@
 //! Prints a quest for people: as one line, or with all details.
 
 use super::super::paint::{BAD, DIM, GOOD, STRONG, WARN, paint, printable};
-use super::super::short_ids::ShortIds;
 use super::super::{CommandContext, counted, print_line, say};
 use super::tell::Merged;
 use crate::clock;
 use crate::http::QuestLine;
 use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
 use crate::report::Report;
+use crate::short_ids::ShortIds;
 use hatchery_core::quest::StepStatus;
 use hatchery_core::roles::titled;
 

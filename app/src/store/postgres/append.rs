@@ -25,7 +25,8 @@ use tokio_postgres::error::Severity;
 const SETTLE_PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
 /// Adds all rows and returns one row, if the log ends where the writer expects it. Otherwise changes nothing. After a wait for another
-/// writer, the server reads `head` and `epoch` again.
+/// writer, the server reads `head` and `epoch` again. Each row gets its id from its place in the arrays, so the rows need not be sorted:
+/// sorting took a fifth of the statement's time.
 const APPEND: &str = "
     WITH claim AS (
         UPDATE log SET head = head + cardinality($3::text[]) WHERE head = $1 AND epoch = $2 RETURNING $1 AS seen
@@ -33,7 +34,6 @@ const APPEND: &str = "
         INSERT INTO events (id, stream, body, sum)
         SELECT seen + place, stream, body, sum # ((seen + place) & 4294967295)
         FROM claim, unnest($3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS row (stream, body, sum, place)
-        ORDER BY place
     ), mark AS (
         INSERT INTO writers (sender, batch) SELECT $6, $7::bigint FROM claim
         ON CONFLICT (sender) DO UPDATE SET batch = excluded.batch, at = now()
@@ -52,8 +52,7 @@ const INSERT: &str = "
     FROM log, unnest($3::text[], $4::text[], $6::bigint[]) WITH ORDINALITY AS row (stream, body, sum, place)
     WHERE NOT ($5 AND log.head - cardinality($3::text[]) <> $1) AND NOT EXISTS (
         SELECT FROM events WHERE id > $1 AND id <= (SELECT head FROM log) AND stream = ANY ($2::text[])
-    )
-    ORDER BY row.place";
+    )";
 const MARK: &str = "
     INSERT INTO writers (sender, batch) VALUES ($1, $2)
     ON CONFLICT (sender) DO UPDATE SET batch = excluded.batch, at = now()";

@@ -45,14 +45,12 @@ fn long_log(grounds: &Grounds, events: usize) {
     grounds.run(&["import", file.to_str().unwrap()]).good();
 }
 
-/// The names under `Commands:` in a help text.
+/// The names of the commands in a help text: they are listed between the usage and the options, in groups or under `Commands:`.
 fn commands(help: &str) -> Vec<String> {
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    listed
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .map(str::to_owned)
-        .collect()
+    let listed = help.lines().skip_while(|line| !line.starts_with("Usage:"));
+    let listed = listed.take_while(|line| !["Arguments:", "Options:"].contains(line));
+    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 #[test]
