@@ -8,7 +8,7 @@ use crate::run_folder::{self, RunFolder};
 use crate::runner::agent_worktrees;
 use crate::selftest_folder;
 use crate::ward::{self, Ward};
-use crate::worktree::{ALL_WORKTREES, Repository};
+use crate::worktree::{ALL_WORKTREES, CHECKOUT, Repository};
 use hatchery_core::agent::{Agent, Lifecycle};
 use hatchery_core::quest::{Quest, QuestSpec, QuestState};
 use hatchery_core::run::{AttemptId, Run};
@@ -201,7 +201,9 @@ fn slugs_over(project: &Project, world: &World, keep: Duration) -> Vec<String> {
 
 /// The slug of the worktrees that a lock is for. The lock of the list of all worktrees is always needed.
 fn slug_of_lock(path: &Path) -> Option<&str> {
-    path.file_name().and_then(|name| name.to_str()?.strip_suffix(".lock")).filter(|slug| *slug != ALL_WORKTREES)
+    path.file_name()
+        .and_then(|name| name.to_str()?.strip_suffix(".lock"))
+        .filter(|slug| ![ALL_WORKTREES, CHECKOUT].contains(slug))
 }
 
 fn at_work(world: &World, agent: AgentId) -> bool {

@@ -26,14 +26,16 @@ mod join;
 mod names;
 mod prepare;
 mod rescue;
+mod restore;
 
 pub use branch::{BranchContent, Taken, Taking};
 pub use changes::{ChangeKind, ChangedFile, Changes, Comparison, FileDiff};
-pub use hold::ALL_WORKTREES;
+pub use hold::{ALL_WORKTREES, CHECKOUT};
 pub use join::Join;
 pub use names::{NameError, RescueName, WORKTREES, WorktreeName};
 pub use prepare::Preparation;
 pub use rescue::{Rescued, Restored};
+pub use restore::KeptChanges;
 
 use crate::project::Project;
 use crate::report::Report;
@@ -59,8 +61,12 @@ pub enum WorktreeError {
     NoGit { asked: String, error: io::Error },
     #[error("`git {asked}` failed: {said}")]
     Git { asked: String, said: String },
-    #[error("{why}\nthe merge was undone; what was changed meanwhile is kept")]
-    Undone { why: Box<Self> },
+    #[error(
+        "another git works in your checkout: it holds {lock}; try again when it is done. If no git runs, remove that file"
+    )]
+    CheckoutInUse { lock: String },
+    #[error("{why}\n{}", restore::left(.kept.as_ref()))]
+    Undone { why: Box<Self>, kept: Option<KeptChanges> },
     #[error(
         "{why}\nthe merge is not undone, because that would drop changes that were made meanwhile: {kept}\n\
          `git status` shows them; complete the merge with `git commit`, or keep what is yours elsewhere and drop the rest with `git reset --hard`"
