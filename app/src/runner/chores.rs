@@ -217,7 +217,7 @@ async fn stop_unwanted_wards(context: &Arc<RunnerContext>, only: Option<QuestId>
     let here = Arc::clone(context);
     let held = blocking(move || {
         let mut held = Ward::all(&here.program, &here.project)?;
-        held.retain(|(quest, _, _, ward)| only.is_none_or(|only| only == *quest) && ward.is_held().unwrap_or(false));
+        held.retain(|(quest, _, _, ward)| only.is_none_or(|only| only == *quest) && ward.may_be_held());
         Ok(held)
     });
     let held = match held.await {
