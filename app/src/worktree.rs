@@ -299,18 +299,18 @@ impl Repository {
         self.hold(&worktree.place)?.settle(worktree, message)
     }
 
-    /// Says that a ward has run in a worktree: what it left there is a by-product.
-    pub fn ward_ended(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
-        self.hold(&worktree.place)?.note_left_by_command(worktree)
+    /// Says that a ward has run in a worktree, where everything was committed before. Tracked files that the ward has changed are restored, and
+    /// what it left there is a by-product. Gives the restored files.
+    pub fn ward_ended(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
+        let hold = self.hold(&worktree.place)?;
+        let restored = hold.restore_tracked(worktree)?;
+        hold.note_left_by_command(worktree)?;
+        Ok(restored)
     }
 
-    /// Says that the ward was tried in the trunk of a quest.
-    pub fn trial_ended(&self, slug: &str) -> Result<(), WorktreeError> {
-        let trunk = self.at(WorktreeName::trunk(slug)?);
-        match trunk.top.join(".git").exists() {
-            true => self.ward_ended(&trunk),
-            false => Ok(()),
-        }
+    /// Says that the ward has run in the trunk of a quest, as a trial.
+    pub fn trial_ended(&self, slug: &str) -> Result<Vec<PathBuf>, WorktreeError> {
+        self.ward_ended(&self.at(WorktreeName::trunk(slug)?))
     }
 
     /// The by-products in the worktree of a step: what was left out when its work was committed.

@@ -275,15 +275,24 @@ pub fn words(record: &Record) -> Option<String> {
             };
             format!("{} signals {}: {}", at(step), signal.kind(), short(&said))
         }
-        Event::Step { step, what: StepEvent::WardEnded { verdict, .. }, .. } => match verdict {
-            Verdict::Green => format!("{} ward {}", at(step), paint(GOOD, "green")),
-            Verdict::Red { findings } => {
-                let first = findings.first().map(|line| short(line)).unwrap_or_default();
-                format!("{} ward {}: {first}", at(step), paint(BAD, "red"))
-            }
-            Verdict::Conflict { files } => format!("{} conflicts in {}", at(step), printable(&files.join(", "))),
-            Verdict::Broken { why } => format!("{} ward {}: {}", at(step), paint(BAD, "broken"), short(why)),
-        },
+        Event::Step { step, what: StepEvent::WardEnded { verdict, restored, .. }, .. } => {
+            let verdict = match verdict {
+                Verdict::Green => format!("ward {}", paint(GOOD, "green")),
+                Verdict::Red { findings } => {
+                    let first = findings.first().map(|line| short(line)).unwrap_or_default();
+                    format!("ward {}: {first}", paint(BAD, "red"))
+                }
+                Verdict::Conflict { files } => format!("conflicts in {}", printable(&files.join(", "))),
+                Verdict::Broken { why } => format!("ward {}: {}", paint(BAD, "broken"), short(why)),
+            };
+            let restored = match restored.is_empty() {
+                true => String::new(),
+                false => {
+                    format!("; it had changed or deleted files, which were restored: {}", short(&restored.join(", ")))
+                }
+            };
+            format!("{} {verdict}{restored}", at(step))
+        }
         Event::Step { step, what: StepEvent::MergeEnded { merge, left_out, .. }, .. } => match merge {
             Merge::Merged if left_out.is_empty() => format!("{} merged", at(step)),
             Merge::Merged => format!("{} merged, without by-products: {}", at(step), short(&left_out.join(", "))),
