@@ -161,6 +161,15 @@ fn logs_say_that_there_are_none_and_can_be_cut() {
     let nothing = shop.grounds.run(&["logs", &agent]);
     assert_eq!(nothing.stdout, "");
     assert!(nothing.stderr.contains("--output"), "{nothing:?}");
+    let printed = |arguments: &[&str]| -> Vec<Value> {
+        let text = shop.grounds.run(&[&["--json", "logs", &agent], arguments].concat()).good();
+        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    };
+    assert_eq!(printed(&[]), Vec::<Value>::new());
+    let lines = printed(&["--output", "-n", "1"]);
+    assert!(lines.len() == 1 && lines[0]["run"] == 1 && lines[0]["attempt"] == 1, "{lines:?}");
+    serde_json::from_str::<Value>(lines[0]["line"].as_str().unwrap()).unwrap();
+    assert!(printed(&["--files"])[0]["file"].as_str().unwrap().ends_with("stderr.log"));
     let all = shop.grounds.run(&["logs", &agent, "--output"]).good();
     let last = shop.grounds.run(&["logs", &agent, "--output", "-n", "2"]).good();
     assert!(all.lines().count() > 2 && all.ends_with(&last) && last.lines().count() == 2, "{last}");
