@@ -199,7 +199,7 @@ fn slugs_over(project: &Project, world: &World, keep: Duration) -> Vec<String> {
     of_quests.chain(of_agents).map(str::to_owned).collect()
 }
 
-/// The slug of the worktrees that a lock is for. The lock of the list of all worktrees is always needed.
+/// The slug of the worktrees that a lock is for. The locks of the list of all worktrees and of the user's checkout are always needed.
 fn slug_of_lock(path: &Path) -> Option<&str> {
     path.file_name()
         .and_then(|name| name.to_str()?.strip_suffix(".lock"))
