@@ -6,6 +6,7 @@ use super::super::typed::{self, Addressee};
 use super::super::{Context, counted, print_json_text, print_line, say};
 use crate::client::Client;
 use crate::client::paths::quest_path;
+use crate::clock;
 use crate::http::QuestionList;
 use crate::quest_document::{QuestDocument, QuestSituation, StepDocument};
 use crate::report::{Code, Context as _, Report};
@@ -300,8 +301,9 @@ pub fn words(record: &Record) -> Option<String> {
             Merge::Conflict { files } => format!("{} conflicts in {}", at(step), printable(&files.join(", "))),
             Merge::Broken { why } => format!("{} could not be merged: {}", at(step), short(why)),
         },
-        Event::Step { step, what: StepEvent::Parked { until: Some(_) }, .. } => {
-            format!("{} {}", at(step), paint(WARN, "parked: it goes on by itself"))
+        Event::Step { step, what: StepEvent::Parked { until: Some(until) }, .. } => {
+            let age = clock::age(*until, clock::now());
+            format!("{} {}", at(step), paint(WARN, format_args!("parked: it goes on by itself {age}")))
         }
         Event::Step { step, what: StepEvent::Parked { until: None }, .. } => {
             format!("{} {}", at(step), paint(WARN, "parked: it waits for you"))
