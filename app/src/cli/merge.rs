@@ -44,7 +44,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Report> {
             true => {}
             false => say("another `hatchery merge` works in your checkout; this one follows it"),
         };
-        let _turn = repository.checkout_turn(waits).map_err(Report::failed)?;
+        let _turn = repository.checkout_turn(waits).map_err(not_merged)?;
         let view = branch::committed(&client, args.who.as_deref()).await?;
         let head = view.head.clone().unwrap_or_default();
         let how = match args.squash {
@@ -119,7 +119,7 @@ fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, cleared: &
 
 fn not_merged(error: WorktreeError) -> Report {
     let name = match error {
-        WorktreeError::CheckoutInUse { .. } => "checkout_in_use",
+        WorktreeError::CheckoutInUse { .. } | WorktreeError::Busy { .. } => "checkout_in_use",
         WorktreeError::Undone { .. } => "merge_undone",
         WorktreeError::HalfMerged { .. } => "merge_not_undone",
         _ => "failed",
