@@ -207,7 +207,7 @@ const PHASES = [
   ["review", "Review"],
 ] as const;
 
-/** Whether a quest has a phase: a preset such as `quick` leaves phases out, and an agent may have worked on one all the same. */
+/** A preset such as `quick` leaves phases out. An agent may have worked on one all the same. */
 function hasPhase(quest: QuestDocument, phase: string): boolean {
   const path = quest.table.paths[phase as "plan"] ?? [];
   return phase === "work" || path.length > 0 || quest.steps.some((step) => step.phase === phase && step.attempts > 0);
