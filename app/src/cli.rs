@@ -66,6 +66,7 @@ mod typed;
 mod up;
 mod usage;
 mod wait;
+mod waiting_run;
 mod wake;
 mod why;
 

@@ -127,6 +127,7 @@ impl Client {
     pub fn no_project(project: &Project) -> Report {
         Report::failed(format_args!("there is no Hatchery project at {}", project.root().display()))
             .hint("`hatchery run \"…\"` starts an agent here, `hatchery demo` shows what Hatchery does")
+            .named("no_project")
     }
 
     /// The address of the page, with the token.

@@ -8,7 +8,7 @@ use crate::run_folder::{self, RunFolder};
 use crate::runner::agent_worktrees;
 use crate::selftest_folder;
 use crate::ward::{self, Ward};
-use crate::worktree::{ALL_WORKTREES, Repository};
+use crate::worktree::{ALL_WORKTREES, CHECKOUT, Repository};
 use hatchery_core::agent::{Agent, Lifecycle};
 use hatchery_core::quest::{Quest, QuestSpec, QuestState};
 use hatchery_core::run::{AttemptId, Run};
@@ -77,12 +77,12 @@ pub fn find(
     // An agent can spoil the files of its folder and their modes, and a folder may go meanwhile. Neither hinders the others.
     let is_old = |path: &Path| age(path).is_ok_and(|age| age >= keep);
     for (of, folder) in run_folder::all(project)? {
-        if is_over(world, of) && !folder.is_held().unwrap_or(false) && is_old(folder.path()) {
+        if is_over(world, of) && !folder.may_be_held() && is_old(folder.path()) {
             note(LeftoverKind::Attempt, folder.path());
         }
     }
     for (quest, _, _, ward) in Ward::all(Path::new(""), project)? {
-        if world.quest(quest).is_some_and(Quest::is_over) && !ward.is_held().unwrap_or(false) && is_old(ward.path()) {
+        if world.quest(quest).is_some_and(Quest::is_over) && !ward.may_be_held() && is_old(ward.path()) {
             note(LeftoverKind::Ward, ward.path());
         }
     }
@@ -199,9 +199,11 @@ fn slugs_over(project: &Project, world: &World, keep: Duration) -> Vec<String> {
     of_quests.chain(of_agents).map(str::to_owned).collect()
 }
 
-/// The slug of the worktrees that a lock is for. The lock of the list of all worktrees is always needed.
+/// The slug of the worktrees that a lock is for. The locks of the list of all worktrees and of the user's checkout are always needed.
 fn slug_of_lock(path: &Path) -> Option<&str> {
-    path.file_name().and_then(|name| name.to_str()?.strip_suffix(".lock")).filter(|slug| *slug != ALL_WORKTREES)
+    path.file_name()
+        .and_then(|name| name.to_str()?.strip_suffix(".lock"))
+        .filter(|slug| ![ALL_WORKTREES, CHECKOUT].contains(slug))
 }
 
 fn at_work(world: &World, agent: AgentId) -> bool {
@@ -245,7 +247,7 @@ fn quest_of(folder: &Path) -> Option<QuestId> {
 /// Whether all wards in the folder of a quest that is over are leftovers, too.
 fn wards_are_due(folder: &Path, is_old: impl Fn(&Path) -> bool) -> io::Result<bool> {
     let wards = run_folder::subfolders(&folder.join(ward::WARDS))?;
-    Ok(wards.into_iter().all(|ward| is_old(&ward) && !RunFolder::at(ward).is_held().unwrap_or(false)))
+    Ok(wards.into_iter().all(|ward| is_old(&ward) && !RunFolder::at(ward).may_be_held()))
 }
 
 /// The time since the quest's file changed for the last time. Without a file, the time since the quest ended.

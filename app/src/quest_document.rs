@@ -227,6 +227,14 @@ impl QuestDocument {
         }
     }
 
+    /// The steps that people are shown: not the phases that the table of roles leaves out, unless an agent has worked on one.
+    pub fn shown_steps(&self) -> impl Iterator<Item = &StepDocument> {
+        let is_left_out = |step: &StepDocument| {
+            step.phase != Phase::Work && step.attempts == 0 && self.table.path(step.phase).is_empty()
+        };
+        self.steps.iter().filter(move |step| !is_left_out(step))
+    }
+
     /// How many steps of the plan are complete, and how many there are.
     pub fn progress(&self) -> (usize, usize) {
         let work = self.steps.iter().filter(|step| step.phase == Phase::Work);

@@ -48,12 +48,14 @@ pub fn check_program(project: &Project, harness: &str, program: &Path) -> Result
 pub fn outdated(harness: &str, why: &str) -> Report {
     Report::failed(format_args!("the harness `{harness}` cannot be used: {why}"))
         .hint("update the program; `hatchery doctor` shows which one is used")
+        .named("unusable")
 }
 
 /// What to say of a program that is missing.
 pub fn not_there(harness: &str, program: &Path) -> Report {
     let (program, place) = (program.display(), place_of(program));
     Report::failed(format_args!("the harness `{harness}` needs the program {program}, which is not {place}"))
+        .named("unusable")
 }
 
 /// How many changed files a warning names.

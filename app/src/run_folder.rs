@@ -340,6 +340,14 @@ impl RunFolder {
         }
     }
 
+    /// The same for a caller that would remove the folder or forget about it: a lock that cannot be read counts as held.
+    pub fn may_be_held(&self) -> bool {
+        self.is_held().unwrap_or_else(|error| {
+            tracing::warn!(folder = %self.path.display(), %error, "the lock cannot be read, so the folder counts as used");
+            true
+        })
+    }
+
     /// The process that holds the lock, as the kernel says: not as a file says, into which the agent can write.
     pub fn holder(&self) -> Option<u32> {
         project::holder(&self.path.join("lock"))
@@ -508,6 +516,16 @@ fn ends_with_newline(path: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_lock_that_cannot_be_read_counts_as_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        assert!(!RunFolder::at(folder.clone()).may_be_held(), "no launcher has ever locked it");
+        // No file system has such a name.
+        let unreadable = RunFolder::at(folder.join("x".repeat(300)));
+        assert!(unreadable.is_held().is_err() && unreadable.may_be_held());
+    }
 
     #[test]
     fn a_folder_behind_a_link_is_refused() {

@@ -41,5 +41,5 @@ fn is_in_use(folder: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     let mut runs = run_folder::all(&project)?.into_iter();
-    Ok(project.is_served() || runs.any(|(_, run)| run.is_held().unwrap_or(true)))
+    Ok(project.is_served() || runs.any(|(_, run)| run.may_be_held()))
 }

@@ -82,8 +82,11 @@ pub enum PlayedInput {
 enum CannotBegin {
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    #[error("there is no script left in {}", .0.display())]
+    // The words by which the core knows that another attempt would fail in the same way.
+    #[error("invalid script: there is no script left in {}", .0.display())]
     QueueEmpty(PathBuf),
+    #[error("invalid script: {0}")]
+    NoScript(String),
     #[error("{0}")]
     Unusable(String),
 }
@@ -124,7 +127,7 @@ impl Source {
             Self::File(path) => path.clone(),
             Self::Part(folder, part) => {
                 let script = playbook::script(folder.as_deref(), part);
-                return script.map(Some).map_err(|error| CannotBegin::Unusable(format!("no script: {error}")));
+                return script.map(Some).map_err(|error| CannotBegin::NoScript(error.to_string()));
             }
             Self::Queue(folder) => {
                 let claimed = queue::claim(folder).map_err(|error| unreadable(folder, error))?;
@@ -144,7 +147,7 @@ impl CannotBegin {
                 Voice::new(id.clone(), String::new(), false).never_began(&self.to_string());
                 1
             }
-            Self::Memory(_) | Self::Unusable(_) => {
+            Self::Memory(_) | Self::NoScript(_) | Self::Unusable(_) => {
                 eprintln!("Error: {self}");
                 1
             }
@@ -157,5 +160,5 @@ impl CannotBegin {
 }
 
 fn unreadable(path: &Path, error: std::io::Error) -> CannotBegin {
-    CannotBegin::Unusable(format!("{} cannot be used: {error}", path.display()))
+    CannotBegin::NoScript(format!("{} cannot be used: {error}", path.display()))
 }

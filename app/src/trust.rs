@@ -103,7 +103,8 @@ fn refuse_unknown(project: &Project, brought: &Brought) -> Result<(), Report> {
             project.root().display(),
             names.join(", ")
         ))
-        .hint("`hatchery trust` shows it and asks")),
+        .hint("`hatchery trust` shows it and asks")
+        .named("not_trusted")),
     }
 }
 

@@ -148,9 +148,9 @@ impl Ward {
         Ok(all)
     }
 
-    /// Whether a launcher holds it.
-    pub fn is_held(&self) -> io::Result<bool> {
-        self.folder().is_held()
+    /// Whether a launcher holds it, as far as can be seen.
+    pub fn may_be_held(&self) -> bool {
+        self.folder().may_be_held()
     }
 
     /// Its output: the first and the last 4 MiB, with a line in between that says how much was left out.

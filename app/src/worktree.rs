@@ -26,14 +26,16 @@ mod join;
 mod names;
 mod prepare;
 mod rescue;
+mod restore;
 
 pub use branch::{BranchContent, Taken, Taking};
 pub use changes::{ChangeKind, ChangedFile, Changes, Comparison, FileDiff};
-pub use hold::ALL_WORKTREES;
+pub use hold::{ALL_WORKTREES, CHECKOUT};
 pub use join::Join;
 pub use names::{NameError, RescueName, WORKTREES, WorktreeName};
 pub use prepare::Preparation;
 pub use rescue::{Rescued, Restored};
+pub use restore::KeptChanges;
 
 use crate::project::Project;
 use crate::report::Report;
@@ -59,8 +61,12 @@ pub enum WorktreeError {
     NoGit { asked: String, error: io::Error },
     #[error("`git {asked}` failed: {said}")]
     Git { asked: String, said: String },
-    #[error("{why}\nthe merge was undone; what was changed meanwhile is kept")]
-    Undone { why: Box<Self> },
+    #[error(
+        "another git works in your checkout: it holds {lock}; try again when it is done. If no git runs, remove that file"
+    )]
+    CheckoutInUse { lock: String },
+    #[error("{why}\n{}", restore::left(.kept.as_ref()))]
+    Undone { why: Box<Self>, kept: Option<KeptChanges> },
     #[error(
         "{why}\nthe merge is not undone, because that would drop changes that were made meanwhile: {kept}\n\
          `git status` shows them; complete the merge with `git commit`, or keep what is yours elsewhere and drop the rest with `git reset --hard`"
@@ -293,18 +299,18 @@ impl Repository {
         self.hold(&worktree.place)?.settle(worktree, message)
     }
 
-    /// Says that a ward has run in a worktree: what it left there is a by-product.
-    pub fn ward_ended(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
-        self.hold(&worktree.place)?.note_left_by_command(worktree)
+    /// Says that a ward has run in a worktree, where everything was committed before. Tracked files that the ward has changed are restored, and
+    /// what it left there is a by-product. Gives the restored files.
+    pub fn ward_ended(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
+        let hold = self.hold(&worktree.place)?;
+        let restored = hold.restore_tracked(worktree)?;
+        hold.note_left_by_command(worktree)?;
+        Ok(restored)
     }
 
-    /// Says that the ward was tried in the trunk of a quest.
-    pub fn trial_ended(&self, slug: &str) -> Result<(), WorktreeError> {
-        let trunk = self.at(WorktreeName::trunk(slug)?);
-        match trunk.top.join(".git").exists() {
-            true => self.ward_ended(&trunk),
-            false => Ok(()),
-        }
+    /// Says that the ward has run in the trunk of a quest, as a trial.
+    pub fn trial_ended(&self, slug: &str) -> Result<Vec<PathBuf>, WorktreeError> {
+        self.ward_ended(&self.at(WorktreeName::trunk(slug)?))
     }
 
     /// The by-products in the worktree of a step: what was left out when its work was committed.

@@ -223,6 +223,8 @@ pub enum Command {
         number: u32,
         verdict: Verdict,
         artifact: String,
+        /// Tracked files that the ward had changed or deleted, and that were restored.
+        restored: Vec<String>,
     },
     ReportMerge {
         quest: QuestId,

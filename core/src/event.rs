@@ -27,7 +27,7 @@ pub use message::MessageEvent;
 pub use permission::PermissionEvent;
 pub use quest::QuestEvent;
 pub use question::QuestionEvent;
-pub use record::{Record, Unreadable, is_event_type, message_kind, wire_id, write_wire};
+pub use record::{Record, Unreadable, is_event_type, stored_message, wire_id, write_wire};
 pub use request::RequestEvent;
 pub use run::RunEvent;
 pub use seat::{Egg, SeatEvent, WakeOrder, Waking};

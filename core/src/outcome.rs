@@ -140,11 +140,12 @@ impl Outcome {
     pub fn cause(&self, exit: Exit, evidence: Option<&str>) -> (Cause, String) {
         match &self.stage {
             TurnStage::Silent if matches!(exit, Exit::Code(1..)) && evidence.is_some_and(complains_of_arguments) => {
-                let said = bare(evidence.unwrap_or_default());
-                (
-                    Cause::BadArguments,
-                    format!("It does not understand how it was started: {said}. {}", advice(Cause::BadArguments)),
-                )
+                let evidence = evidence.unwrap_or_default();
+                let then = match evidence.contains(SCRIPT_COMPLAINT) {
+                    true => "Correct the script, then say something to it.",
+                    false => advice(Cause::BadArguments),
+                };
+                (Cause::BadArguments, format!("It does not understand how it was started: {}. {then}", bare(evidence)))
             }
             _ if exit == Exit::NotStarted => (Cause::Crashed, "It could not be started.".to_owned()),
             TurnStage::Silent | TurnStage::Working { .. } if exit == Exit::LostWithMachine => {
@@ -187,8 +188,12 @@ impl Outcome {
     }
 }
 
+/// What a scripted agent writes about a script that it cannot play.
+const SCRIPT_COMPLAINT: &str = "invalid script";
+
 /// What agent programs write about arguments that they do not know.
-const ARGUMENT_COMPLAINTS: [&str; 6] = [
+const ARGUMENT_COMPLAINTS: [&str; 7] = [
+    SCRIPT_COMPLAINT,
     "unknown option",
     "unknown argument",
     "unexpected argument",

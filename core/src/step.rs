@@ -92,8 +92,8 @@ pub fn decide(world: &World, command: &Command, now: Timestamp) -> Result<Vec<Ev
         Command::SetRequirements { agent, requirements } => quest::require(world, *agent, requirements),
         Command::PlanSteps { agent, steps } => quest::hand_in(world, *agent, steps),
         Command::GiveSignal { agent, step, signal } => quest::give(world, *agent, step, signal),
-        Command::ReportWard { quest, step, number, verdict, artifact } => {
-            quest::warded(world, *quest, step, *number, verdict, artifact)
+        Command::ReportWard { quest, step, number, verdict, artifact, restored } => {
+            quest::warded(world, *quest, step, *number, verdict, artifact, restored)
         }
         Command::ReportMerge { quest, step, number, merge, left_out } => {
             quest::merged(world, *quest, step, *number, merge, left_out)

@@ -4,8 +4,11 @@ use super::paint::{DIM, WARN, paint};
 use super::{CommandContext, asking, counted, print_json, print_line, say};
 use crate::client::Client;
 use crate::clock;
+use crate::codex_threads::CodexThreads;
+use crate::harness::{Claude, Codex};
 use crate::http::{Adoptable, AdoptableList, AdoptedView};
 use crate::report::{Code, Report};
+use hatchery_core::World;
 use std::process::ExitCode;
 
 /// Turn conversations of Claude Code and codex into agents
@@ -50,6 +53,27 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
         return Err(Report::new(Code::Usage, "one name cannot be given to several agents")
             .hint("adopt them one by one, or name them later with `hatchery rename`"));
     }
+    // A folder becomes a project with its first agent, not with a list.
+    if !context.project.exists() {
+        let found = without_project(context)?;
+        if args.sessions.is_empty() && !args.all {
+            return list(context, &found);
+        }
+        let begins = |id: &String| found.sessions.iter().any(|session| session.session.starts_with(id.as_str()));
+        let is_known = |id: &String| found.left_out + found.passed_over > 0 || begins(id);
+        if let Some(unknown) = args.sessions.iter().find(|id| !is_known(id)) {
+            return Err(Report::failed(format_args!(
+                "there is no conversation {unknown} of this project in {}",
+                found.looked_in
+            ))
+            .hint("`hatchery adopt` lists the conversations")
+            .named("no_such_conversation"));
+        }
+        if args.all && found.sessions.is_empty() {
+            say("there is nothing to adopt");
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     asking(async {
         let client = Client::reach(&context.project).await?;
         if args.sessions.is_empty() && !args.all {
@@ -61,6 +85,15 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
         };
         adopt(context, &client, &sessions, args.name.as_deref()).await
     })
+}
+
+/// The conversations of a folder that is no project yet, as the daemon would read them with the environment of this command.
+fn without_project(context: &Context) -> Result<AdoptableList, Report> {
+    let config = context.config()?;
+    let transcripts = Claude::of(&context.project, &config).transcripts;
+    let threads = CodexThreads::new(context.project.root(), &Codex::of(&config).environment);
+    AdoptableList::read(&World::default(), &transcripts, &threads)
+        .map_err(|error| Report::failed(error).hint("set HOME or CLAUDE_CONFIG_DIR").named("no_transcripts"))
 }
 
 /// The ids of the conversations without an agent.

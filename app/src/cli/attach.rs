@@ -3,6 +3,7 @@
 use super::follow::Following;
 use super::paint::{BAD, DIM, STRONG, paint, printable};
 use super::typed::{self, Addressee};
+use super::waiting_run::WaitingRun;
 use super::{CommandContext, asking, counted, print_json_text, print_line, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
@@ -105,6 +106,14 @@ pub async fn follow(
 ) -> Result<ExitCode, Report> {
     let view: AgentView = client.get(&agent_path(agent, "")).await?;
     let (agent, has_seat) = (view.id, view.seat.is_some());
+    // Otherwise a view that begins while the run waits would show nothing. The event may still come, and would say the same again.
+    let mut told = None;
+    if !context.json
+        && let Some(waiting) = WaitingRun::of(&client, &view).await?
+    {
+        say(paint(DIM, &waiting));
+        told = Some(waiting);
+    }
     let mut following = Following::new(&context.project, client, cursor);
     let mut heard = false;
     let mut costs = Costs::default();
@@ -116,7 +125,11 @@ pub async fn follow(
         match context.json {
             true => print_json_text(&line)?,
             false => {
-                show(context, &record, has_seat)?;
+                match WaitingRun::begun_by(&record.event) {
+                    Some(waiting) if told.take().is_some_and(|told| told.is_same(&waiting)) => {}
+                    Some(waiting) => say(paint(DIM, waiting)),
+                    None => show(context, &record, has_seat)?,
+                }
                 costs.show(&record.event);
             }
         }
@@ -222,9 +235,6 @@ fn show(context: &CommandContext, record: &Record, has_seat: bool) -> Result<(),
             say(typed::offered(record.id, text, !context.json && std::io::stdin().is_terminal()));
         }
         Event::Run { what: RunEvent::Interrupted, .. } => say(paint(DIM, "interrupted")),
-        Event::Run { what: RunEvent::Parked { cause, detail, .. }, .. } => {
-            say(paint(DIM, format_args!("parked ({cause}): {detail}")))
-        }
         Event::Run { what: RunEvent::Crashed { detail, .. }, .. } => say(paint(BAD, format_args!("crashed: {detail}"))),
         Event::Run { of, what: RunEvent::Resumed } => say(paint(DIM, format_args!("attempt {}", of.attempt))),
         Event::Run { what: RunEvent::Ended { cause, detail, .. }, .. } if *cause == Cause::Completed => {

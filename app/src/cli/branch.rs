@@ -16,7 +16,8 @@ pub async fn meant(client: &Client, given: Option<&str>) -> Result<String, Repor
     let candidates = if unmerged.is_empty() { &list.branches } else { &unmerged };
     match candidates.as_slice() {
         [] => Err(Report::failed("no agent and no quest has a branch")
-            .hint("`hatchery run --worktree TASK` gives an agent a branch; `hatchery quest new` gives a quest one")),
+            .hint("`hatchery run --worktree TASK` gives an agent a branch; `hatchery quest new` gives a quest one")
+            .named("no_branch")),
         [only] => Ok(only.slug.clone()),
         several => {
             let lines: Vec<String> = several.iter().map(line).collect();
@@ -46,7 +47,7 @@ pub async fn committed(client: &Client, given: Option<&str>) -> Result<BranchVie
         Some(_) => Ok(view),
         None => {
             let message = format!("there is no branch {}: nothing was begun on it, or it was merged", view.line.branch);
-            Err(Report::failed(message).hint("`git log` shows what your branch has"))
+            Err(Report::failed(message).hint("`git log` shows what your branch has").named("no_branch"))
         }
     }
 }

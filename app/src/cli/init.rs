@@ -1,7 +1,7 @@
 //! `hatchery init`
 
 use super::paint::{BAD, GOOD, paint, printable};
-use super::{CommandContext, print_line, say};
+use super::{CommandContext, print_json, print_line, say};
 use crate::init_record::{FileRecord, InitRecord};
 use crate::report::{Code, Context as _, Report};
 use crate::shared_file::{self, Durability};
@@ -22,7 +22,7 @@ const SERVER: &str = "hatchery";
 ///
 /// Adds entries to .claude/settings.json and .mcp.json, and keeps everything else in these files. Shows the change first and
 /// asks; --yes does not ask. Does not replace a status line of another program. Creates the folder .fctry, in which Hatchery
-/// shows quests to other programs.
+/// shows quests to other programs. With --json nothing is asked: without --yes the files stay as they are.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Remove what `hatchery init` added
@@ -65,20 +65,30 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
             changes.push(Change { file, path, before, after });
         }
     }
-    notes.iter().for_each(say);
+    if !context.json {
+        notes.iter().for_each(say);
+    }
+    let tell = |words: &str, is_done: bool| match context.json {
+        true => {
+            let changes: Vec<_> = changes.iter().map(Change::as_json).collect();
+            print_json(&json!({ "changes": changes, "notes": notes, "done": is_done }))
+        }
+        false => {
+            say(words);
+            Ok(())
+        }
+    };
     let has_folder = StatusFolder::of(root).path().is_dir();
     if changes.is_empty() && (args.undo || has_folder) {
-        say(if args.undo { "there is nothing to undo" } else { "everything is set up already" });
+        tell(if args.undo { "there is nothing to undo" } else { "everything is set up already" }, true)?;
         return Ok(ExitCode::SUCCESS);
     }
-    for change in &changes {
-        change.show()?;
+    if !context.json {
+        changes.iter().try_for_each(Change::show)?;
     }
-    if changes.is_empty() {
-        say("the folder .fctry is made; everything else is set up already");
-    } else if !args.yes && !agreed() {
+    if !changes.is_empty() && !args.yes && (context.json || !agreed()) {
         let again = if args.undo { "hatchery init --undo --yes" } else { "hatchery init --yes" };
-        say(format_args!("nothing is changed; `{again}` does it without asking"));
+        tell(&format!("nothing is changed; `{again}` does it without asking"), false)?;
         return Ok(ExitCode::from(Code::Waits as u8));
     }
     for change in &changes {
@@ -88,6 +98,12 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
         true => undo(context, &changes, &record)?,
         false => init(context, &changes, record)?,
     }
+    let words = match (args.undo, changes.is_empty()) {
+        (true, _) => "the changes of `hatchery init` are removed",
+        (false, true) => "the folder .fctry is made; everything else was set up already",
+        (false, false) => "the project is set up; `hatchery init --undo` removes the changes",
+    };
+    tell(words, true)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -109,7 +125,6 @@ fn init(context: &CommandContext, changes: &[Change], mut record: InitRecord) ->
     }
     let status = StatusFolder::of(root).path().to_owned();
     std::fs::create_dir_all(&status).context(format_args!("{} cannot be made", status.display()))?;
-    say("the project is set up; `hatchery init --undo` removes the changes");
     Ok(())
 }
 
@@ -126,7 +141,6 @@ fn undo(context: &CommandContext, changes: &[Change], record: &InitRecord) -> Re
         std::fs::remove_dir(root.join(folder)).unwrap_or_default();
     }
     InitRecord::forget(&context.project);
-    say("the changes of `hatchery init` are removed");
     Ok(())
 }
 
@@ -257,6 +271,10 @@ impl Change {
             print_line(&paint(GOOD, format_args!("+ {}", printable(line))))?;
         }
         Ok(())
+    }
+
+    fn as_json(&self) -> serde_json::Value {
+        json!({ "file": self.file, "before": self.before, "after": self.after })
     }
 
     /// Refuses to overwrite a file that another program has changed since the change was shown.

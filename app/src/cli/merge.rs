@@ -3,10 +3,10 @@
 use super::{CommandContext, asking, branch, counted, print_json, quoted, reference, say};
 use crate::client::Client;
 use crate::client::paths::branch_path;
-use crate::http::{BranchKind, BranchView, ClearedBranch};
+use crate::http::{BranchKind, BranchLine, BranchView, ClearedBranch};
 use crate::own_environment;
 use crate::report::{Context as _, Report};
-use crate::worktree::{Repository, Taken, Taking};
+use crate::worktree::{Repository, Taken, Taking, WorktreeError};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -36,9 +36,15 @@ Examples:
 
 pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let found = Repository::find(&context.project, own_environment::entries()).context("git is in trouble")?;
-    let repository = found.map_err(|why| Report::failed(format_args!("nothing can be merged here: {why}")))?;
+    let repository = found
+        .map_err(|why| Report::failed(format_args!("nothing can be merged here: {why}")).named("no_repository"))?;
     asking(async {
         let client = Client::visit(&context.project).await?;
+        let waits = || match context.json {
+            true => {}
+            false => say("another `hatchery merge` works in your checkout; this one follows it"),
+        };
+        let _turn = repository.checkout_turn(waits).map_err(not_merged)?;
         let view = branch::committed(&client, args.who.as_deref()).await?;
         let head = view.head.clone().unwrap_or_default();
         let how = match args.squash {
@@ -48,14 +54,15 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
                 Taking::Merge { message: merge_message(&view), always_commit: view.line.kind == BranchKind::Quest }
             }
         };
-        let taken = repository.take_into_checkout(&head, &how).map_err(Report::failed)?;
+        let taken = repository.take_into_checkout(&view.line.slug, &head, &how).map_err(not_merged)?;
         let (into, commit) = match taken {
             Taken::Merged { into, commit } => (into, Some(commit)),
             Taken::Already { into } => (into, None),
             refused => return Err(explain(&view, refused)),
         };
-        let cleared: ClearedBranch =
-            client.post(&branch_path(&view.line.slug, "/merged"), &json!({ "head": head })).await?;
+        let cleared: Result<ClearedBranch, Report> =
+            client.post(&branch_path(&view.line.slug, "/merged"), &json!({ "head": head })).await;
+        let cleared = cleared.map_err(|report| not_cleared(&view, &into, &report))?;
         if context.json {
             print_json(&json!({
                 "branch": view.line.branch, "into": into, "commit": commit, "files": view.files,
@@ -110,6 +117,31 @@ fn tell(view: &BranchView, into: &str, changed: bool, squashed: bool, cleared: &
     }
 }
 
+fn not_merged(error: WorktreeError) -> Report {
+    let name = match error {
+        WorktreeError::CheckoutInUse { .. } | WorktreeError::Busy { .. } => "checkout_in_use",
+        WorktreeError::Undone { .. } => "merge_undone",
+        WorktreeError::HalfMerged { .. } => "merge_not_undone",
+        _ => "failed",
+    };
+    Report::failed(error).named(name)
+}
+
+/// The error that says what was done although the command has failed: the merge.
+fn not_cleared(view: &BranchView, into: &str, report: &Report) -> Report {
+    let BranchLine { branch, slug, .. } = &view.line;
+    let message = format!(
+        "{into} has the work of {branch} now, but its worktree and the branch could not be removed: {}",
+        report.message
+    );
+    let hint = report.hint.as_ref().map(|hint| format!("{hint}; ")).unwrap_or_default();
+    Report::failed(message)
+        .hint(format_args!(
+            "{hint}`hatchery merge {slug}` removes them when the cause is gone; it merges nothing twice"
+        ))
+        .named("not_cleared")
+}
+
 /// The error that says why nothing was merged, and what to do.
 fn explain(view: &BranchView, taken: Taken) -> Report {
     let branch = &view.line.branch;
@@ -121,14 +153,16 @@ fn explain(view: &BranchView, taken: Taken) -> Report {
                 "your checkout has uncommitted changes, so nothing was merged: {what} changed ({}{more})",
                 files.join(", ")
             );
-            Report::failed(message).hint("commit them, or `git stash` before the merge and `git stash pop` after it")
+            Report::failed(message)
+                .hint("commit them, or `git stash` before the merge and `git stash pop` after it")
+                .named("checkout_dirty")
         }
         Taken::InTheWay { files } => {
             let message = format!(
                 "{branch} adds files that are in your checkout and that git does not know, so nothing was merged: {}",
                 files.join(", ")
             );
-            Report::failed(message).hint("move them away or remove them, and merge again")
+            Report::failed(message).hint("move them away or remove them, and merge again").named("files_in_the_way")
         }
         Taken::OwnData { files } => {
             let message = format!(
@@ -137,6 +171,7 @@ fn explain(view: &BranchView, taken: Taken) -> Report {
             );
             Report::failed(message)
                 .hint("remove them from the branch: `git rm -r --cached .hatchery` in its worktree, and commit")
+                .named("own_data")
         }
         Taken::Conflict { into, files } => {
             let message = format!(
@@ -153,10 +188,13 @@ fn explain(view: &BranchView, taken: Taken) -> Report {
                 }
                 BranchKind::Quest => String::new(),
             };
-            Report::failed(message).hint(format_args!("{ask}resolve them yourself: `git merge {branch}`"))
+            Report::failed(message)
+                .hint(format_args!("{ask}resolve them yourself: `git merge {branch}`"))
+                .named("merge_conflict")
         }
         Taken::Unready { why } => Report::failed(format_args!("nothing was merged: {why} in your checkout"))
-            .hint("`git status` says more; finish that, or check out the branch that is to have the work"),
+            .hint("`git status` says more; finish that, or check out the branch that is to have the work")
+            .named("checkout_not_ready"),
         Taken::Merged { .. } | Taken::Already { .. } => Report::failed("the branch was merged"),
     }
 }

@@ -39,7 +39,8 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     })?;
     if view.commits == 0 {
         return Err(Report::failed(format_args!("your branch has all of {} already", view.line.branch))
-            .hint("`hatchery diff` shows what is changed and not committed"));
+            .hint("`hatchery diff` shows what is changed and not committed")
+            .named("nothing_new"));
     }
     if context.json {
         print_json(&view)?;
@@ -84,7 +85,8 @@ fn create(context: &CommandContext, args: &Args, view: &BranchView, gh: &Path) -
     push.current_dir(root).args(["push", "--set-upstream", &args.remote, &refs]);
     if !push.status().context("git cannot be run")?.success() {
         return Err(Report::failed(format_args!("{branch} could not be pushed to {}", args.remote))
-            .hint("`git remote -v` lists the remotes; `--remote NAME` chooses another"));
+            .hint("`git remote -v` lists the remotes; `--remote NAME` chooses another")
+            .named("push_failed"));
     }
     let mut create = Command::new(gh);
     create.current_dir(root).args(["pr", "create", "--head", branch, "--title", &view.title, "--body", &view.body]);
@@ -93,8 +95,8 @@ fn create(context: &CommandContext, args: &Args, view: &BranchView, gh: &Path) -
     }
     match create.status().context("gh cannot be run")?.success() {
         true => Ok(ExitCode::SUCCESS),
-        false => {
-            Err(Report::failed("`gh pr create` failed; the branch is pushed").hint("`gh auth status` may say more"))
-        }
+        false => Err(Report::failed("`gh pr create` failed; the branch is pushed")
+            .hint("`gh auth status` may say more")
+            .named("gh_failed")),
     }
 }

@@ -41,7 +41,8 @@ enum RescueCommand {
 
 pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
     let found = Repository::find(&context.project, own_environment::entries()).map_err(explain)?;
-    let repository = found.map_err(|why| Report::failed(format_args!("there is no rescued work here: {why}")))?;
+    let none = |why| Report::failed(format_args!("there is no rescued work here: {why}")).named("no_repository");
+    let repository = found.map_err(none)?;
     match &args.what {
         RescueCommand::List => list(context, &repository),
         RescueCommand::Restore { name, into } => {
@@ -104,7 +105,9 @@ fn explain(error: WorktreeError) -> Report {
             "the folder {} exists already, and Hatchery overwrites nothing",
             folder.display()
         ))
-        .hint("look into this folder first; `--into FOLDER` restores the work into a new folder"),
+        .hint("look into this folder first; `--into FOLDER` restores the work into a new folder")
+        .named("already_restored"),
+        WorktreeError::NothingRescued(_) => Report::failed(error).named("nothing_rescued"),
         other => Report::failed(other),
     }
 }

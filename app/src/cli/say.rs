@@ -79,7 +79,8 @@ fn to_agent(context: &CommandContext, args: &Args, agent: &str, called: &str, te
     if !args.follow {
         return accepted_once(context, &path, body, |accepted| {
             let then = match (accepted.has("run_requested"), accepted.0["warning"].is_string()) {
-                (true, _) => " and starts to work",
+                (true, false) => " and starts to work",
+                (true, true) => " and a run begins",
                 // The warning says when the agent reads the message.
                 (false, true) => "",
                 (false, false) => " and will read it while it works",
@@ -138,5 +139,6 @@ fn occupant(context: &CommandContext, seat: u8) -> Result<String, Report> {
     agent.map(|agent| agent.to_string()).ok_or_else(|| {
         Report::new(Code::Failed, format_args!("no agent is in seat {seat}"))
             .hint("`hatchery seats` shows the seats; `hatchery summon` and `hatchery wake` fill them")
+            .named("empty_seat")
     })
 }

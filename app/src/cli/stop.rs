@@ -92,9 +92,9 @@ pub(super) async fn all(client: &Client, patience: Duration) -> Result<Vec<Value
         if Instant::now() > deadline {
             let left = counted(open.len() as u64, "run");
             let message = format!("{left} still open after {} s", patience.as_secs());
-            return Err(
-                Report::new(Code::Failed, message).hint("`hatchery runs` shows what is left; repeat the command")
-            );
+            return Err(Report::new(Code::Failed, message)
+                .hint("`hatchery runs` shows what is left; repeat the command")
+                .named("timed_out"));
         }
         let asked = open.iter().filter(|run| run.phase != RunPhase::Stopping).map(|run| stop(client, run.agent));
         let round: Vec<Option<Value>> = stream::iter(asked).buffer_unordered(AT_ONCE).try_collect().await?;

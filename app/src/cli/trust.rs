@@ -28,7 +28,8 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
         return Err(Report::failed(
             "the daemon of an older version runs here, and goes on writing what is to be taken over",
         )
-        .hint("`hatchery down` stops it, and agents work on; then `hatchery trust`"));
+        .hint("`hatchery down` stops it, and agents work on; then `hatchery trust`")
+        .named("daemon_runs"));
     }
     // The files are read once, so that the user agrees exactly to the shown content, even if a file changes meanwhile.
     let all = trust::brought(project, &SettingsFile::read(project)?)?;
@@ -47,11 +48,15 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
         }
     }
     if foreign.is_none() && brought.is_empty() {
-        say("there is nothing to allow");
+        if !context.json {
+            say("there is nothing to allow");
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if !args.yes && !agreed()? {
-        return Err(Report::failed("nothing was allowed").hint("`hatchery trust --yes` agrees without being asked"));
+        return Err(Report::failed("nothing was allowed")
+            .hint("`hatchery trust --yes` agrees without being asked")
+            .named("not_trusted"));
     }
     if foreign.is_some() {
         // On a shared store, a copy of a project must not treat the processes of the original as its own. With SQLite, the copy has its own

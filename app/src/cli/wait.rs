@@ -2,10 +2,11 @@
 
 use super::follow::Following;
 use super::paint::printable;
+use super::waiting_run::WaitingRun;
 use super::{CommandContext, asking, counted, print_json, print_line, quoted, reference, say};
 use crate::client::Client;
 use crate::client::paths::agent_path;
-use crate::http::AgentView;
+use crate::http::{AgentView, RunList};
 use crate::report::{Code, Report};
 use hatchery_core::event::{QuestionEvent, RunEvent};
 use hatchery_core::outcome::Cause;
@@ -17,8 +18,8 @@ use std::time::Duration;
 
 /// Wait until the runs of these agents have ended
 ///
-/// An agent without a run counts as ended. Exits with 0 if all runs completed. Exits with 1 if a run ended in another way, or if
-/// the time is up. To wait for mail, use `hatchery mail wait`.
+/// For an agent without an open run, the end of its last run counts. Exits with 0 if all runs completed. Exits with 1 if a run ended in
+/// another way, or if the time is up. To wait for mail, use `hatchery mail wait`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The agents: ids, beginnings of ids, or names
@@ -38,7 +39,8 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
             Some(seconds) => tokio::time::timeout(Duration::from_secs(seconds), waiting).await.unwrap_or_else(|_| {
                 let time = counted(seconds, "second");
                 Err(Report::new(Code::Failed, format_args!("not all of them ended within {time}"))
-                    .hint("`hatchery why AGENT` says what an agent is doing"))
+                    .hint("`hatchery why AGENT` says what an agent is doing")
+                    .named("timed_out"))
             }),
         }
     })?;
@@ -61,7 +63,7 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
 struct AwaitedAgent {
     id: AgentId,
     name: Option<String>,
-    /// Why the agent's run ended. `None` if the agent had no run.
+    /// Why the agent's run ended. `None` if the agent never had a run.
     end: Option<Cause>,
 }
 
@@ -75,8 +77,16 @@ async fn wait(context: &CommandContext, args: &Args) -> Result<(u64, Vec<Awaited
     let mut open = BTreeSet::new();
     for agent in &args.agents {
         let view: AgentView = client.get(&agent_path(agent, "")).await?;
-        if view.activity.has_run() {
-            open.insert(view.id);
+        // An end that was there before counts like one that is waited for: the answer does not depend on who is faster.
+        let mut end = None;
+        match view.activity.has_run() {
+            true => drop(open.insert(view.id)),
+            false => end = last_end(&client, view.id).await?,
+        }
+        if !context.json
+            && let Some(waiting) = WaitingRun::of(&client, &view).await?
+        {
+            tell_waiting(view.name.as_deref(), view.id, &waiting);
         }
         if view.activity == Activity::Listening && !context.json {
             say(format_args!("{agent} listens and has nothing to do; `hatchery stop {}` ends its run", quoted(agent)));
@@ -85,7 +95,7 @@ async fn wait(context: &CommandContext, args: &Args) -> Result<(u64, Vec<Awaited
             tell_question(context, view.name.as_deref(), view.id, question.0);
         }
         if all.iter().all(|waited| waited.id != view.id) {
-            all.push(AwaitedAgent { id: view.id, name: view.name, end: None });
+            all.push(AwaitedAgent { id: view.id, name: view.name, end });
         }
     }
     let mut following = Following::new(&context.project, client, head);
@@ -97,6 +107,13 @@ async fn wait(context: &CommandContext, args: &Args) -> Result<(u64, Vec<Awaited
         {
             tell_question(context, waited.name.as_deref(), *agent, record.id.0);
         }
+        if let Event::Run { of, .. } = &record.event
+            && let Some(waiting) = WaitingRun::begun_by(&record.event)
+            && let Some(waited) = all.iter().find(|waited| waited.id == of.agent && open.contains(&of.agent))
+            && !context.json
+        {
+            tell_waiting(waited.name.as_deref(), of.agent, &waiting);
+        }
         if let Event::Run { of, what: RunEvent::Ended { cause, .. } } = &record.event
             && open.remove(&of.agent)
         {
@@ -104,6 +121,18 @@ async fn wait(context: &CommandContext, args: &Args) -> Result<(u64, Vec<Awaited
         }
     }
     Ok((head, all))
+}
+
+/// Why the last run of an agent ended. `None` if the agent never had a run.
+async fn last_end(client: &Client, agent: AgentId) -> Result<Option<Cause>, Report> {
+    let list: RunList = client.get("/api/runs").await?;
+    Ok(list.runs.into_iter().filter(|run| run.agent == agent).max_by_key(|run| run.run).and_then(|run| run.cause))
+}
+
+/// Tells the waiting user that a run waits, too.
+fn tell_waiting(name: Option<&str>, agent: AgentId, waiting: &WaitingRun) {
+    let who = name.map_or_else(|| agent.to_string(), printable);
+    say(format_args!("{who} is {waiting}"));
 }
 
 /// Tells the waiting user that an agent has an open question, because its run does not end before the answer.

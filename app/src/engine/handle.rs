@@ -4,7 +4,7 @@ use super::committer::Committer;
 use super::follower::{Content, FollowError, Follower, RecordFollower, read_page};
 use super::page::Page;
 use super::recent::RecentMessages;
-use super::replay::Replay;
+use super::replay::{self, Replay};
 use super::{EngineError, Job, SubmitError, snapshot};
 use crate::store::{Store, StoreError};
 use hatchery_core::event::{MessageEvent, Unreadable};
@@ -163,7 +163,7 @@ impl Handle {
             if let Some(error) = problem {
                 return Err(HistoryError::Unreadable(error));
             }
-            replay.finish(&world);
+            replay.finish(&world, &parts)?;
             Ok(replay)
         };
         match tokio::task::spawn_blocking(read).await {
@@ -192,15 +192,15 @@ impl Handle {
         let read = move || {
             let parts = [history::HistoryRange { agent, after, upto }];
             let mut newest = std::collections::VecDeque::new();
+            let mut all = Vec::new();
             let mut problem = None;
             store.read_parts(&parts, &recent.within(&parts), &mut |id, body| match Record::read(id, body) {
                 Ok(record) => {
-                    let is_wanted = match &record.event {
-                        Event::Message(MessageEvent::Added { kind, .. }) => wanted(*kind),
-                        _ => false,
-                    };
-                    if is_wanted {
-                        newest.push_back(record);
+                    if let Event::Message(MessageEvent::Added { agent, kind, .. }) = &record.event {
+                        all.push((id, *agent));
+                        if wanted(*kind) {
+                            newest.push_back(record);
+                        }
                     }
                     if newest.len() > limit {
                         newest.pop_front();
@@ -212,7 +212,13 @@ impl Handle {
                     ControlFlow::Break(())
                 }
             })?;
-            problem.map_or(Ok(newest.into()), |error| Err(HistoryError::Unreadable(error)))
+            if let Some(error) = problem {
+                return Err(HistoryError::Unreadable(error));
+            }
+            all.sort_unstable();
+            all.dedup();
+            replay::check(&world, &parts, all.into_iter())?;
+            Ok(newest.into())
         };
         match tokio::task::spawn_blocking(read).await {
             Ok(read) => read,

@@ -3,7 +3,8 @@
 use super::Api;
 use super::error::{ApiError, JsonBody};
 use crate::adoption::{self, AdoptionError};
-use crate::transcripts::{MAX_TRANSCRIPT_BYTES, Summary, TranscriptError, TranscriptList};
+use crate::codex_threads::CodexThreads;
+use crate::transcripts::{MAX_TRANSCRIPT_BYTES, Summary, TranscriptError, TranscriptList, Transcripts};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -82,32 +83,36 @@ pub struct AdoptedView {
 #[utoipa::path(get, path = "/api/adopt", operation_id = "list_adoptable", tag = "adoption", responses((status = 200, description = "The latest 500", body = AdoptableList)))]
 pub async fn list(State(api): State<Api>) -> Result<Json<AdoptableList>, ApiError> {
     let (transcripts, threads) = (api.defaults.transcripts.clone(), api.defaults.codex_threads.clone());
-    let folders = [transcripts.folder().ok(), threads.folder().map(Path::to_owned)];
-    let folders: Vec<String> = folders.iter().flatten().map(|folder| folder.display().to_string()).collect();
-    if folders.is_empty() {
-        return Err(TranscriptError::NoHome.into());
-    }
-    let look = move || {
+    let handle = api.handle.clone();
+    looking(move || AdoptableList::read(&handle.view(), &transcripts, &threads)).await.map(Json)
+}
+
+impl AdoptableList {
+    /// Reads every transcript completely. The world says which conversations have an agent.
+    pub fn read(world: &World, transcripts: &Transcripts, threads: &CodexThreads) -> Result<Self, TranscriptError> {
+        let folders = [transcripts.folder().ok(), threads.folder().map(Path::to_owned)];
+        let folders: Vec<String> = folders.iter().flatten().map(|folder| folder.display().to_string()).collect();
+        if folders.is_empty() {
+            return Err(TranscriptError::NoHome);
+        }
         let of_claude = match transcripts.list() {
             // Codex may have its own home folder.
             Err(TranscriptError::NoHome) => TranscriptList::default(),
             listed => listed?,
         };
-        Ok((of_claude, transcripts.running(), threads.list()))
-    };
-    let (listed, running, of_codex) = looking(look).await?;
-    let world = api.handle.view();
-    let claude = listed.sessions.into_iter().map(|session| view(&world, CLAUDE, &running, session));
-    let codex = of_codex.sessions.into_iter().map(|session| view(&world, CODEX, &running, session));
-    let mut sessions: Vec<Adoptable> = claude.chain(codex).collect();
-    sessions.sort_by_key(|session| Reverse(session.last_active));
-    Ok(Json(AdoptableList {
-        head: world.head(),
-        sessions,
-        looked_in: folders.join(" and "),
-        passed_over: listed.passed_over + of_codex.passed_over,
-        left_out: listed.left_out + of_codex.left_out,
-    }))
+        let (running, of_codex) = (transcripts.running(), threads.list());
+        let claude = of_claude.sessions.into_iter().map(|session| view(world, CLAUDE, &running, session));
+        let codex = of_codex.sessions.into_iter().map(|session| view(world, CODEX, &running, session));
+        let mut sessions: Vec<Adoptable> = claude.chain(codex).collect();
+        sessions.sort_by_key(|session| Reverse(session.last_active));
+        Ok(Self {
+            head: world.head(),
+            sessions,
+            looked_in: folders.join(" and "),
+            passed_over: of_claude.passed_over + of_codex.passed_over,
+            left_out: of_claude.left_out + of_codex.left_out,
+        })
+    }
 }
 
 /// Make an agent from a conversation: it gets the history, and messages to it continue the conversation. Can take long, and finishes even if the

@@ -292,6 +292,10 @@ pub async fn say(
         }
     };
     let records = once.submit(&api, Command::Say { agent, text: body.0.text, spec: Some(spec) }).await?;
+    // A run whose budget is used up is parked before it has a process.
+    let world = api.handle.view();
+    let parked = world.run(agent).filter(|run| matches!(run.state, RunState::Parked { .. }));
+    let warning = parked.and_then(|run| waits_first(&world, agent, run)).or(warning);
     Ok(Accepted::new(agent.to_string(), &records).warning(warning.as_deref()))
 }
 

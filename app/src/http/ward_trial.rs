@@ -110,6 +110,9 @@ pub struct TriedWard {
     pub findings: Vec<String>,
     /// The file with the output of the ward.
     pub output: Option<String>,
+    /// Tracked files that the ward had changed or deleted in the worktree, and that were restored.
+    #[serde(default)]
+    pub restored: Vec<String>,
     /// Whether the quest begins now.
     #[serde(default)]
     pub begun: bool,
@@ -199,19 +202,24 @@ async fn trial(api: Api, quest: QuestId) -> Result<TriedWard, ApiError> {
             why: None,
             findings: vec![],
             output: None,
+            restored: vec![],
             begun: false,
         },
-        Some(spec) => {
-            let tried = match folder(&api, quest_spec).await {
-                Ok(folder) => run(&api, quest, spec, folder).await.map_err(|error| failed(&error))?,
-                Err(why) => broken(spec, why),
-            };
-            if let Some(slug) = quest_spec.slug().map(str::to_owned) {
-                in_repository(&api, move |repository| repository.trial_ended(&slug)).await?;
+        Some(spec) => match folder(&api, quest_spec).await {
+            Ok(folder) => {
+                let tried = run(&api, quest, spec, folder).await.map_err(|error| failed(&error))?;
+                TriedWard { restored: restored(&api, quest_spec).await?, ..tried }
             }
-            tried
-        }
+            Err(why) => broken(spec, why),
+        },
     })
+}
+
+/// The tracked files that the ward had changed in the worktree of the quest, and that are restored now.
+async fn restored(api: &Api, quest_spec: &QuestSpec) -> Result<Vec<String>, ApiError> {
+    let Some(slug) = quest_spec.slug().map(str::to_owned) else { return Ok(Vec::new()) };
+    let restored = in_repository(api, move |repository| repository.trial_ended(&slug)).await?;
+    Ok(restored.iter().map(|path| path.to_string_lossy().into_owned()).collect())
 }
 
 /// The folder for the trial: the quest's own worktree, or the project's root. The error says why the worktree could not be prepared.
@@ -255,12 +263,14 @@ async fn run(api: &Api, quest: QuestId, spec: &WardSpec, folder: PathBuf) -> std
     };
     let findings = if verdict == TrialVerdict::Green { Vec::new() } else { ward::findings(&output) };
     let file = ward.output_file().display().to_string();
-    Ok(TriedWard { command: Some(spec.command.clone()), verdict, why, findings, output: Some(file), begun: false })
+    let (command, output) = (Some(spec.command.clone()), Some(file));
+    Ok(TriedWard { command, verdict, why, findings, output, restored: Vec::new(), begun: false })
 }
 
 fn broken(spec: &WardSpec, why: String) -> TriedWard {
     let (command, verdict) = (Some(spec.command.clone()), TrialVerdict::Broken);
-    TriedWard { command, verdict, why: Some(why), findings: Vec::new(), output: None, begun: false }
+    let (findings, restored) = (Vec::new(), Vec::new());
+    TriedWard { command, verdict, why: Some(why), findings, output: None, restored, begun: false }
 }
 
 fn failed(error: &std::io::Error) -> ApiError {
@@ -279,8 +289,9 @@ mod tests {
     use tokio::sync::oneshot;
 
     fn green() -> TriedWard {
-        let command = Some("true".to_owned());
-        TriedWard { command, verdict: TrialVerdict::Green, why: None, findings: vec![], output: None, begun: false }
+        let (command, restored) = (Some("true".to_owned()), Vec::new());
+        let verdict = TrialVerdict::Green;
+        TriedWard { command, verdict, why: None, findings: vec![], output: None, restored, begun: false }
     }
 
     #[tokio::test]

@@ -72,7 +72,8 @@ impl Project {
             });
             let who = who.unwrap_or_default();
             return Err(Report::failed(format_args!("a daemon runs already for {}{who}", self.root.display()))
-                .hint("`hatchery status` shows it, `hatchery down` stops it"));
+                .hint("`hatchery status` shows it, `hatchery down` stops it")
+                .named("daemon_runs"));
         };
         let root = self.lock_root(deadline)?;
         let path = self.lock_file();

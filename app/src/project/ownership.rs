@@ -30,10 +30,12 @@ impl Project {
                     "{} belongs to another user (id {owner}), who could have programs run as you",
                     part.display()
                 );
-                Err(Report::failed(message).hint(format_args!(
-                    "work in a folder of your own; if you trust that user, set {SAFE_FOLDERS}={}",
-                    self.root.display()
-                )))
+                Err(Report::failed(message)
+                    .hint(format_args!(
+                        "work in a folder of your own; if you trust that user, set {SAFE_FOLDERS}={}",
+                        self.root.display()
+                    ))
+                    .named("foreign_owner"))
             }
         }
     }

@@ -70,7 +70,8 @@ impl Project {
                 "{} was made by an older Hatchery, which did not remember enough to tell that its log was made here",
                 what.display()
             ))
-            .hint("if it is yours, stop the daemon with `hatchery down`, then accept it with `hatchery trust`; agents keep working")),
+            .hint("if it is yours, stop the daemon with `hatchery down`, then accept it with `hatchery trust`; agents keep working")
+            .named("foreign_log")),
             FolderOrigin::Elsewhere(what) => {
                 let message = format!(
                     "{} was not made here: it was cloned, pulled, copied or unpacked, and its log could have programs run",
@@ -80,7 +81,8 @@ impl Project {
                 Err(Report::failed(message).hint(match is_beside {
                     false => "`hatchery trust` accepts it; to begin a log of your own, delete it",
                     true => "delete it to continue without it; `hatchery trust` accepts it, for example if another program had the database open",
-                }))
+                })
+                .named("foreign_log"))
             }
         }
     }

@@ -45,6 +45,9 @@ fn words(kind: &NoteKind) -> String {
         NoteKind::WardConflict { files } => {
             format!("the ward was not run: conflicts in {}", counted((*files).into(), "file"))
         }
+        NoteKind::WardRestored { files } => {
+            format!("the ward had changed or deleted files, which were restored: {}", files.join(", "))
+        }
         NoteKind::WardBroken { why } => format!("the ward is broken: {why}"),
         NoteKind::Merged { without } if without.is_empty() => "merged".into(),
         NoteKind::Merged { without } => format!("merged, without by-products: {}", without.join(", ")),

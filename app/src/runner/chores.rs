@@ -217,7 +217,7 @@ async fn stop_unwanted_wards(context: &Arc<RunnerContext>, only: Option<QuestId>
     let here = Arc::clone(context);
     let held = blocking(move || {
         let mut held = Ward::all(&here.program, &here.project)?;
-        held.retain(|(quest, _, _, ward)| only.is_none_or(|only| only == *quest) && ward.is_held().unwrap_or(false));
+        held.retain(|(quest, _, _, ward)| only.is_none_or(|only| only == *quest) && ward.may_be_held());
         Ok(held)
     });
     let held = match held.await {
@@ -269,8 +269,9 @@ async fn do_chore(
         let (quest, step, number) = (*quest, step.clone(), chore.number);
         let command = match chore.what {
             ChoreKind::Ward => {
-                let (verdict, artifact) = run_ward(context, watcher.clone(), quest, &step, number).await;
-                Command::ReportWard { quest, step: step.clone(), number, verdict, artifact }
+                let EndedWard { verdict, artifact, restored } =
+                    run_ward(context, watcher.clone(), quest, &step, number).await;
+                Command::ReportWard { quest, step: step.clone(), number, verdict, artifact, restored }
             }
             ChoreKind::Merge => {
                 let (merge, left_out) = join(context, quest, &step).await;
@@ -299,16 +300,30 @@ async fn do_chore(
     }
 }
 
-/// Runs the ward of a step, after merging what other steps have done in the meantime. Returns the verdict and the file with the output, or
-/// an empty path if the ward was not run.
+/// What became of a ward.
+struct EndedWard {
+    verdict: Verdict,
+    /// The file with its output. Empty if the ward was not run.
+    artifact: String,
+    /// The tracked files that it had changed or deleted, and that were restored.
+    restored: Vec<String>,
+}
+
+impl EndedWard {
+    fn not_run(verdict: Verdict) -> Self {
+        Self { verdict, artifact: String::new(), restored: Vec::new() }
+    }
+}
+
+/// Runs the ward of a step, after merging what other steps have done in the meantime.
 async fn run_ward(
     context: &Arc<RunnerContext>,
     watcher: Option<FolderWatcher>,
     quest: QuestId,
     step: &StepId,
     number: u32,
-) -> (Verdict, String) {
-    let broken = |why: String| (Verdict::Broken { why }, String::new());
+) -> EndedWard {
+    let broken = |why: String| EndedWard::not_run(Verdict::Broken { why });
     let ward = Ward::of(context.program.clone(), &context.project, &quest.to_string(), step.as_str(), number);
     let ward = match ward {
         Ok(ward) => ward,
@@ -326,7 +341,7 @@ async fn run_ward(
     });
     let job = match job.await {
         Ok(Ok(job)) => job,
-        Ok(Err(files)) => return (Verdict::Conflict { files }, String::new()),
+        Ok(Err(files)) => return EndedWard::not_run(Verdict::Conflict { files }),
         Err(error) => return broken(format!("{error}.")),
     };
     let verdict = match ward.wait(&job, watcher).await {
@@ -341,10 +356,14 @@ async fn run_ward(
         Err(error) => Verdict::Broken { why: format!("{error}.") },
     };
     let (here, of) = (Arc::clone(context), step.clone());
-    if let Err(error) = aside(move || note_by_products(&here, quest, &of)).await {
-        tracing::warn!(%quest, %step, %error, "the by-products of a ward could not be listed; they may be committed");
+    match aside(move || undo_ward(&here, quest, &of)).await {
+        Ok(restored) => EndedWard { verdict, artifact, restored },
+        // The next commit would have the changes of the ward.
+        Err(why) => {
+            let why = format!("what it has changed in the worktree could not be undone: {why}.");
+            EndedWard { verdict: Verdict::Broken { why }, artifact, restored: Vec::new() }
+        }
     }
-    (verdict, artifact)
 }
 
 /// Stops the earlier wards of a step. A daemon that was killed may have left one running, and two wards must not work in one folder.
@@ -397,24 +416,24 @@ fn ward_job(
     }))
 }
 
-/// Notes the files that a ward left in a worktree as by-products, because they are not the work of the step.
-fn note_by_products(context: &RunnerContext, quest: QuestId, step: &StepId) -> Result<(), String> {
+/// Restores the tracked files that a ward has changed, and notes the new files as by-products, because neither is the work of the step.
+/// Gives the restored files. Does nothing while an agent of the step works, because the changes may be the agent's.
+fn undo_ward(context: &RunnerContext, quest: QuestId, step: &StepId) -> Result<Vec<String>, String> {
     let world = context.handle.view();
     let isolated = world.quest_spec(quest).is_some_and(|quest_spec| quest_spec.isolation != Isolation::None);
-    let Some(phase) = world.quest(quest).and_then(|quest| quest.step(step)).map(|step| step.phase) else {
-        return Ok(());
-    };
-    if !isolated {
-        return Ok(());
+    let Some(at) = world.quest(quest).and_then(|quest| quest.step(step)) else { return Ok(Vec::new()) };
+    if !isolated || is_at_work(&world, at) {
+        return Ok(Vec::new());
     }
     let name = slug_of(&world, quest)?;
-    let place = match phase {
+    let place = match at.phase {
         Phase::Work => WorktreeName::step(&name, step.as_str()),
         Phase::Requirements | Phase::Plan | Phase::Review => WorktreeName::trunk(&name),
     };
     let repository = context.repository()?;
     let worktree = repository.at(place.map_err(|error| error.to_string())?);
-    repository.ward_ended(&worktree).map_err(|error| error.to_string())
+    let restored = repository.ward_ended(&worktree).map_err(|error| error.to_string())?;
+    Ok(restored.iter().map(|path| path.to_string_lossy().into_owned()).collect())
 }
 
 /// The reason of a question to the user about conflicting binary files. An agent cannot resolve such a conflict by editing.

@@ -16,7 +16,7 @@ pub enum MemoryError {
     Unknown(String),
     #[error("Session ID {0} is already in use.")]
     InUse(String),
-    #[error("{0}")]
+    #[error("invalid script: {0}")]
     BadScript(String),
     #[error("the state of session {id} cannot be used: {error}")]
     Unusable { id: String, error: io::Error },

@@ -292,6 +292,21 @@ fn quest() {
     screen!("07-quest-120x40", model);
 }
 
+/// As after `--quick`.
+#[test]
+fn a_quest_shows_only_the_phases_that_it_has() {
+    let mut model = parcel_api((120, 40));
+    model.side = Some(Side::Quest(QuestPanel { quest: quest_id("q3f2"), step: 6, ward: None, scroll: 0 }));
+    assert!(shown(&model).contains("Requirements") && shown(&model).contains("Review"));
+    let document = model.roster.documents.get_mut(&quest_id("q3f2")).unwrap();
+    let paths = &mut document.table.paths;
+    (paths.requirements, paths.plan, paths.review) = (Vec::new(), Vec::new(), Vec::new());
+    let others = document.steps.iter_mut().filter(|step| step.phase != hatchery_core::roles::Phase::Work);
+    others.for_each(|step| step.attempts = 0);
+    let drawn = shown(&model);
+    assert!(drawn.contains("◶ Work") && !drawn.contains("Requirements") && !drawn.contains("Review"), "{drawn}");
+}
+
 /// A step that is not listed is not chosen, and a ward or a merge in a slot is no agent.
 #[test]
 fn a_quest_is_opened_on_a_step_that_is_listed() {

@@ -2,8 +2,10 @@
 //! operation of this module that changes the user's checkout. The user asks for it, and it begins only in a clean checkout.
 
 use super::git::{Git, just};
+use super::hold::{CHECKOUT, locked_after};
 use super::{Repository, RescueName, WorktreeError, WorktreeName};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// How many commits are told by their subject.
@@ -184,10 +186,18 @@ impl Repository {
         Ok(settled.left_out.iter().map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
-    /// Takes a commit into the branch that is checked out in the user's checkout. Runs the user's own hooks, because the commit is the
-    /// user's.
-    pub fn take_into_checkout(&self, head: &str, how: &Taking) -> Result<Taken, WorktreeError> {
+    /// The right to merge into the user's checkout, until the file is closed. Git refuses the second of two merges at once in words that help
+    /// nobody. `waits` is called if another process merges.
+    pub fn checkout_turn(&self, waits: impl FnOnce()) -> Result<File, WorktreeError> {
+        self.prepare_folder()?;
+        locked_after(&self.worktrees().join(format!("{CHECKOUT}.lock")), || "your checkout".to_owned(), waits)
+    }
+
+    /// Takes a commit of the branch `slug` into the branch that is checked out in the user's checkout. Runs the user's own hooks, because
+    /// the commit is the user's. The caller has [`Repository::checkout_turn`].
+    pub fn take_into_checkout(&self, slug: &str, head: &str, how: &Taking) -> Result<Taken, WorktreeError> {
         let git = || self.git(self.project.root());
+        self.wait_for_git()?;
         let current = git().args(["symbolic-ref", "--quiet", "--short", "HEAD"]).maybe()?;
         let Some(into) = current else {
             return Ok(Taken::Unready { why: "no branch is checked out".to_owned() });
@@ -226,44 +236,17 @@ impl Repository {
             Taking::Merge { message, always_commit } => {
                 let merge = ["merge", "--quiet", "--no-edit", "--no-squash", "--no-autostash", "-m", message];
                 let how = if *always_commit { "--no-ff" } else { "--ff" };
-                self.or_undone(self.with_hooks(git()).args(merge).args([how, head]), &before, &tree)?;
+                self.or_undone(self.with_hooks(git()).args(merge).args([how, head]), slug, &before, &tree)?;
             }
             Taking::Squash { message } => {
                 let merge = ["merge", "--quiet", "--squash", "--no-autostash", head];
-                self.or_undone(self.with_hooks(git()).args(merge), &before, &tree)?;
+                self.or_undone(self.with_hooks(git()).args(merge), slug, &before, &tree)?;
                 let commit = self.with_hooks(git()).args(["commit", "--quiet"]).arg(format!("--message={message}"));
-                self.or_undone(commit, &before, &tree)?;
+                self.or_undone(commit, slug, &before, &tree)?;
             }
         }
         let commit = git().args(["rev-parse", "--verify", "HEAD"]).text()?;
         Ok(Taken::Merged { into, commit })
-    }
-
-    /// A part of a merge must succeed. If it does not, for example because a hook refuses, the merge is undone.
-    fn or_undone(&self, part: Git, before: &str, merged: &str) -> Result<(), WorktreeError> {
-        let Err(error) = part.succeed() else { return Ok(()) };
-        let why = Box::new(error);
-        Err(match self.undo(before, merged) {
-            Ok(()) => WorktreeError::Undone { why },
-            Err(error) => WorktreeError::HalfMerged { why, kept: Box::new(error) },
-        })
-    }
-
-    /// Leads the checkout from a merged tree back to the commit before it, as a switch of branches would: what the user or a hook
-    /// has changed meanwhile stays. If that is in a file of the merge, git refuses, and nothing is changed.
-    fn undo(&self, before: &str, merged: &str) -> Result<(), WorktreeError> {
-        let git = || self.git(self.project.root());
-        // A commit that was made meanwhile has completed the merge.
-        if git().args(["rev-parse", "--verify", "HEAD"]).text()? != before {
-            return Ok(());
-        }
-        // Otherwise a file that was only touched would count as changed. Files that are changed are no error here.
-        git().args(["update-index", "-q", "--refresh"]).run()?;
-        git().args(["read-tree", "-m", "-u", merged, before]).succeed()?;
-        // Both leave the index and the files as they are: the one forgets the merge, the other the message of a squash.
-        git().args(["merge", "--quit"]).succeed()?;
-        git().args(["reset", "--quiet", "--soft", "HEAD"]).succeed()?;
-        Ok(())
     }
 
     /// What a merge into a commit would lead to. Changes nothing.

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// The name of the lock of the list of all worktrees.
 pub const ALL_WORKTREES: &str = "all";
+/// The name of the lock of the user's checkout, while work is merged into it.
+pub const CHECKOUT: &str = "checkout";
 /// How long to wait for the lock: longer than the time limit of one git command.
 const HOLD_PATIENCE: Duration = Duration::from_secs(600);
 /// The pause between two attempts to take a lock.
@@ -46,11 +48,8 @@ struct GitEntry {
 
 impl<'a> Hold<'a> {
     pub fn take(repository: &'a Repository, slug: &str) -> Result<Self, WorktreeError> {
-        repository.project.prepare().map_err(WorktreeError::Project)?;
-        let folder = repository.worktrees();
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made.map_err(|error| WorktreeError::io(format_args!("{} cannot be made", folder.display()), error))?;
-        let lock = locked(&folder.join(format!("{slug}.lock")), || format!("the worktrees of {slug}"))?;
+        repository.prepare_folder()?;
+        let lock = locked(&repository.worktrees().join(format!("{slug}.lock")), || format!("the worktrees of {slug}"))?;
         Ok(Self { repository, slug: slug.to_owned(), lock })
     }
 
@@ -282,12 +281,32 @@ impl<'a> Hold<'a> {
     }
 }
 
+impl Repository {
+    /// Makes the folder of all worktrees.
+    pub(super) fn prepare_folder(&self) -> Result<(), WorktreeError> {
+        self.project.prepare().map_err(WorktreeError::Project)?;
+        let folder = self.worktrees();
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|error| WorktreeError::io(format_args!("{} cannot be made", folder.display()), error))
+    }
+}
+
 /// Takes a lock, and waits while another process holds it.
 pub(super) fn locked(path: &Path, what: impl Fn() -> String) -> Result<File, WorktreeError> {
+    locked_after(path, what, || {})
+}
+
+/// The same. Calls `waits` once if another process holds the lock.
+pub(super) fn locked_after(
+    path: &Path,
+    what: impl Fn() -> String,
+    waits: impl FnOnce(),
+) -> Result<File, WorktreeError> {
     let failed = |error| WorktreeError::io(format_args!("{} cannot be locked", path.display()), error);
     let open = || OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
     let mut lock = open().map_err(failed)?;
     let deadline = Instant::now() + HOLD_PATIENCE;
+    let mut waits = Some(waits);
     loop {
         let is_ours = flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(failed)?;
         match is_ours && is_at(&lock, path).map_err(failed)? {
@@ -295,7 +314,12 @@ pub(super) fn locked(path: &Path, what: impl Fn() -> String) -> Result<File, Wor
             // The file was removed by its last holder, and may exist again.
             false if is_ours => lock = open().map_err(failed)?,
             false if Instant::now() > deadline => return Err(WorktreeError::Busy { what: what() }),
-            false => std::thread::sleep(HOLD_PAUSE),
+            false => {
+                if let Some(waits) = waits.take() {
+                    waits();
+                }
+                std::thread::sleep(HOLD_PAUSE);
+            }
         }
     }
 }

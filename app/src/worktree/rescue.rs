@@ -114,7 +114,13 @@ impl Hold<'_> {
         Ok(found)
     }
 
-    fn keep_as(&self, worktree: &Worktree, tree: &str, parents: &[String]) -> Result<RescueName, WorktreeError> {
+    /// Rescues a tree with these parents. Gives the last rescue of the place if that is the same.
+    pub(super) fn keep_as(
+        &self,
+        worktree: &Worktree,
+        tree: &str,
+        parents: &[String],
+    ) -> Result<RescueName, WorktreeError> {
         let place = &worktree.place;
         let kept = refs_of(self.repository, &format!("{REFS}/{}/", place.slug()))?;
         let of_place: Vec<&Rescue> = kept.iter().filter(|rescue| rescue.name.place == *place).collect();
@@ -208,19 +214,36 @@ pub fn keep(hold: &Hold<'_>, worktree: &Worktree, tree: &str) -> Result<RescueNa
 
 /// Writes everything in a worktree as a tree, without changing its index.
 pub fn snapshot(hold: &Hold<'_>, worktree: &Worktree) -> Result<String, WorktreeError> {
+    let nested = hold.nested(worktree)?;
+    let rules = hold.without_by_products(worktree)?;
+    with_index_copy(&hold.git_folder(worktree)?, |index| {
+        let git = || Ok::<_, WorktreeError>(hold.inside(worktree)?.env("GIT_INDEX_FILE", index));
+        git()?.set(&[rules]).args(["add", "--all", "--"]).args(nested.iter().map(|path| all_but(path))).text()?;
+        git()?.arg("write-tree").text()
+    })
+}
+
+/// Passes a copy of the index in git's own folder of a worktree, which knows which files are unchanged, so that git need not read them all. The
+/// copy has a fixed name: what a killed process has left of it is replaced, and goes with the worktree.
+pub(super) fn with_index_copy<T>(
+    own: &Path,
+    work: impl FnOnce(&Path) -> Result<T, WorktreeError>,
+) -> Result<T, WorktreeError> {
     let failed = |error| WorktreeError::io("there is no room for a temporary index", error);
-    let folder = tempfile::tempdir_in(hold.repository.worktrees()).map_err(failed)?;
-    let index = folder.path().join("index");
-    // A copy of the index knows which files are unchanged, so that git need not read them all.
-    match std::fs::copy(hold.git_folder(worktree)?.join("index"), &index) {
+    let index = own.join("hatchery-index");
+    let remove = || {
+        [&index, &own.join("hatchery-index.lock")].into_iter().try_for_each(|file| match std::fs::remove_file(file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
+            _ => Ok(()),
+        })
+    };
+    remove()?;
+    match std::fs::copy(own.join("index"), &index) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    let git = || Ok::<_, WorktreeError>(hold.inside(worktree)?.env("GIT_INDEX_FILE", &index));
-    let nested = hold.nested(worktree)?;
-    let rules = hold.without_by_products(worktree)?;
-    git()?.set(&[rules]).args(["add", "--all", "--"]).args(nested.iter().map(|path| all_but(path))).text()?;
-    git()?.arg("write-tree").text()
+    let done = work(&index)?;
+    remove().map(|()| done)
 }
 
 pub fn list(repository: &Repository) -> Result<Vec<Rescued>, WorktreeError> {

@@ -5,6 +5,7 @@ use crate::support::quest::{SHORT, done, step, text, write};
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Stdio;
 
 /// Runs an agent in a worktree to its end, and gives its view of the branch.
 fn worked(shop: &Workshop, name: &str, steps: &[Value]) -> Value {
@@ -214,17 +215,108 @@ fn a_merge_that_a_hook_refuses_drops_nothing_that_was_changed_meanwhile() {
         assert!(refused.code == Some(1) && refused.stderr.contains("the merge was undone"), "{refused:?}");
         shop.git(&["rm", "--quiet", "--force", "mine.txt"]);
     }
-    for (how, hook) in ways {
-        write_program(&hooks.join(hook), "#!/bin/sh\necho mine >> a.txt; exit 1\n");
-        let refused = shop.grounds.run(how);
-        assert!(refused.code == Some(1) && refused.stderr.contains("the merge is not undone"), "{refused:?}");
-        assert!(
-            refused.stderr.contains("'a.txt' not uptodate") && refused.stderr.contains("git commit"),
-            "{refused:?}"
-        );
-        assert_eq!(read("a.txt"), "of the agent\nmine\n");
-        shop.git(&["reset", "--quiet", "--hard"]);
+}
+
+/// A hook that formats the files, adds them or not, and refuses the commit, as many do.
+#[test]
+fn a_hook_that_formats_and_refuses_leaves_the_checkout_as_it_was() {
+    let shop = shop();
+    worked(&shop, "one", &[write("a.txt", "of the agent\n"), write("new.txt", "new\n"), text("Done.")]);
+    shop.git(&["commit", "--quiet", "--allow-empty", "--message=the user goes on"]);
+    let hooks = shop.grounds.path().join(".git/hooks");
+    let untracked = || shop.git(&["status", "--porcelain", "--untracked-files=no"]);
+    let before = (shop.git(&["rev-parse", "HEAD"]), fs::read_to_string(shop.grounds.path().join("a.txt")).unwrap());
+    for (how, hook) in [(&["merge", "one"][..], "pre-merge-commit"), (&["merge", "one", "--squash"], "pre-commit")] {
+        for then in ["", "git add --update;"] {
+            let formats =
+                format!("#!/bin/sh\necho formatted >> a.txt; rm new.txt; {then} echo tabs are wrong >&2; exit 1\n");
+            write_program(&hooks.join(hook), &formats);
+            let refused = shop.grounds.run(how);
+            assert!(refused.code == Some(1) && refused.stderr.contains("tabs are wrong"), "{refused:?}");
+            assert!(refused.stderr.contains("the merge was undone"), "{refused:?}");
+            assert_eq!(untracked(), "", "{refused:?}");
+            let now =
+                (shop.git(&["rev-parse", "HEAD"]), fs::read_to_string(shop.grounds.path().join("a.txt")).unwrap());
+            assert_eq!(now, before);
+            assert!(!shop.grounds.path().join("new.txt").exists());
+            assert!(!["MERGE_HEAD", "MERGE_MSG", "SQUASH_MSG"].iter().any(|left| hooks.with_file_name(left).exists()));
+            // What the hook has made of the files may be the user's.
+            let name = refused.stderr.split("rescue restore ").nth(1).unwrap().split('`').next().unwrap();
+            let kept = shop.git(&["show", &format!("refs/hatchery/rescue/{name}:a.txt")]);
+            assert_eq!(kept, "of the agent\nformatted");
+        }
+        fs::remove_file(hooks.join(hook)).unwrap();
     }
+    shop.grounds.run(&["merge", "one"]).good();
+    assert_eq!(fs::read_to_string(shop.grounds.path().join("a.txt")).unwrap(), "of the agent\n");
+}
+
+#[test]
+fn a_merge_that_cannot_clear_up_says_what_was_done_and_what_is_left() {
+    let shop = shop();
+    let view = worked(&shop, "one", &[write("b.txt", "of the agent\n"), text("Done.")]);
+    let worktree = shop.grounds.data().join("worktrees").join(view["slug"].as_str().unwrap()).join("trunk");
+    // A repository of its own, which would be lost with the worktree.
+    shop.git(&["init", "--quiet", worktree.join("inner").to_str().unwrap()]);
+    fs::write(worktree.join("inner/file"), "x").unwrap();
+    let half = shop.grounds.run(&["merge", "one"]);
+    assert_eq!(half.code, Some(1), "{half:?}");
+    assert!(half.stderr.contains("main has the work of hatchery/one-"), "{half:?}");
+    assert!(half.stderr.contains("could not be removed") && half.stderr.contains("inner"), "{half:?}");
+    assert!(
+        half.stderr.contains(&format!("`hatchery merge {}` removes them", view["slug"].as_str().unwrap())),
+        "{half:?}"
+    );
+    assert_eq!(fs::read_to_string(shop.grounds.path().join("b.txt")).unwrap(), "of the agent\n");
+    let again = shop.grounds.run(&["--json", "merge", "one"]);
+    let error: Value = serde_json::from_str(&again.stderr).unwrap();
+    assert_eq!(error["error"]["code"], "not_cleared", "{error}");
+    let head = shop.git(&["rev-parse", "HEAD"]);
+    fs::remove_dir_all(worktree.join("inner")).unwrap();
+    let cleared = shop.grounds.run(&["merge", "one"]);
+    assert!(cleared.code == Some(0) && cleared.stderr.contains("are removed"), "{cleared:?}");
+    assert_eq!((shop.git(&["rev-parse", "HEAD"]), branches(&shop)), (head, "main".to_owned()));
+}
+
+#[test]
+fn merges_at_once_follow_each_other() {
+    let shop = shop();
+    let names = ["one", "two", "three", "four"];
+    for name in names {
+        worked(&shop, name, &[write(&format!("{name}.txt"), name), text("Done.")]);
+    }
+    // Each takes its time, so that they meet.
+    write_program(&shop.grounds.path().join(".git/hooks/commit-msg"), "#!/bin/sh\nsleep 0.2\n");
+    let merging = names.map(|name| {
+        let mut command = shop.grounds.command(&["merge", name, "--squash"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    let mut waited = 0;
+    for merging in merging {
+        let merged = merging.wait_with_output().unwrap();
+        let said = String::from_utf8(merged.stderr).unwrap();
+        assert_eq!(merged.status.code(), Some(0), "{said}");
+        waited += u32::from(said.contains("another `hatchery merge` works in your checkout"));
+    }
+    assert!(waited > 0, "they have not met");
+    assert_eq!(names.map(|name| fs::read_to_string(shop.grounds.path().join(format!("{name}.txt"))).unwrap()), names);
+    assert_eq!(branches(&shop), "main");
+}
+
+/// A git of the user may work at the same time, or one that was killed has left its lock.
+#[test]
+fn a_checkout_in_which_git_works_is_told_in_our_words() {
+    let shop = shop();
+    worked(&shop, "one", &[write("b.txt", "of the agent\n"), text("Done.")]);
+    let lock = shop.grounds.path().join(".git/index.lock");
+    fs::write(&lock, "").unwrap();
+    let refused = shop.grounds.run(&["--json", "merge", "one", "--squash"]);
+    let error: Value = serde_json::from_str(&refused.stderr).unwrap();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert_eq!(error["error"]["code"], "checkout_in_use", "{error}");
+    assert!(message.contains("another git works in your checkout") && message.contains("index.lock"), "{message}");
+    fs::remove_file(&lock).unwrap();
+    shop.grounds.run(&["merge", "one", "--squash"]).good();
 }
 
 #[test]

@@ -71,6 +71,11 @@ fn with_an_index(grounds: &Grounds, trees: &[Tree], run_sql: &dyn Fn(&str)) {
     // The index lies: the daemon says so when it is asked, and makes it anew.
     run_sql("DELETE FROM message_ranges");
     let daemon = grounds.up();
+    // No reader takes a history for whole that is not.
+    let answers = agents.values().map(|agent| daemon.door.get(&format!("/api/agents/{agent}/history")));
+    let refused: Vec<Answer> = answers.filter(|answer| answer.status == 503).collect();
+    assert!(refused.len() > agents.len() / 2, "{} of {}", refused.len(), agents.len());
+    assert!(refused.iter().all(|answer| answer.body.contains("`hatchery fsck --repair`")), "{:?}", refused[0]);
     let found = grounds.run(&["fsck"]);
     assert_eq!(found.code, Some(4), "{found:?}");
     assert!(found.stdout.contains("the index of agent"), "{found:?}");
@@ -413,6 +418,47 @@ fn an_index_that_was_cut_under_the_daemon_is_made_up_for() {
     let daemon = grounds.up();
     assert_eq!(daemon.door.history(&agent).len() as u64, expected);
     grounds.run(&["fsck"]).good();
+}
+
+/// The rows of the log have checksums, those of the index have none.
+#[test]
+fn a_history_whose_index_was_altered_is_refused_and_not_shortened() {
+    let grounds = Grounds::with("snapshot_every = 100");
+    let daemon = grounds.up();
+    let (one, other) = (daemon.door.child(&daemon.door.root()), daemon.door.child(&daemon.door.root()));
+    for _ in 0..60 {
+        daemon.door.add(&one, "user", "of one");
+        daemon.door.add(&other, "user", "of the other");
+    }
+    let whole = daemon.door.history(&one);
+    daemon.kill();
+    let database = rusqlite::Connection::open(grounds.database()).unwrap();
+    let ids: String = database
+        .query_row("SELECT ids FROM message_ranges WHERE agent = ?1 ORDER BY first LIMIT 1", [&one], |row| row.get(0))
+        .unwrap();
+    let pairs: Vec<(u64, u64)> = serde_json::from_str(&ids).unwrap();
+    let last = pairs.len() - 1;
+    // One message less; one of the other agent instead; one of the other agent more.
+    let altered: [fn(&mut (u64, u64)); 3] =
+        [|pair| *pair = (2, 1), |pair| *pair = (pair.0 + 1, pair.1 + 1), |pair| pair.1 += 1];
+    for alter in altered {
+        let mut changed = pairs.clone();
+        alter(&mut changed[last]);
+        let changed = serde_json::to_string(&changed).unwrap();
+        let sql = "UPDATE message_ranges SET ids = ?1 WHERE agent = ?2 AND ids IN (?3, ?4)";
+        database.execute(sql, [&changed, &one, &ids, &changed]).unwrap();
+        let daemon = grounds.up();
+        let refused = grounds.run(&["history", &one]);
+        assert!(refused.code == Some(3) && refused.stderr.contains("does not fit the log"), "{changed}: {refused:?}");
+        let thread = daemon.door.get(&format!("/api/agents/{one}/thread"));
+        assert_eq!(thread.status, 503, "{thread:?}");
+        assert_eq!(daemon.door.history(&other).len(), whole.len());
+        grounds.run(&["fsck", "--repair"]).good();
+        assert_eq!(daemon.door.history(&one), whole);
+        daemon.kill();
+        let restore = "UPDATE message_ranges SET ids = ?1 WHERE agent = ?2";
+        database.execute(restore, [&ids, &one]).unwrap();
+    }
 }
 
 fn import(door: &Door, lines: Bytes) -> Answer {

@@ -4,6 +4,7 @@
 
 mod agents;
 mod branches;
+mod by_products;
 mod claude_cli;
 mod doors;
 mod engine;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-const CLEAN: Join = Join::Clean { changed: true };
+pub const CLEAN: Join = Join::Clean { changed: true };
 const SAME: Join = Join::Clean { changed: false };
 
 fn conflict(files: &[&str]) -> Join {
@@ -19,7 +19,7 @@ fn conflict(files: &[&str]) -> Join {
 }
 
 /// A step that has done something and settled it.
-fn worked(repository: &Repository, step: &str, file: &str, text: &str) -> Worktree {
+pub fn worked(repository: &Repository, step: &str, file: &str, text: &str) -> Worktree {
     let worktree = repository.isolate(QUEST, step).unwrap();
     write(worktree.folder(), file, text);
     assert!(repository.settle(&worktree, &format!("did {step}")).unwrap().commit.is_some());

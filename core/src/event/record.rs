@@ -89,14 +89,19 @@ pub fn wire_id(wire: &str) -> serde_json::Result<EventId> {
     serde_json::from_str(wire).map(|Numbered { id }| id)
 }
 
-/// The kind of a stored message. None for any other event. The body is not decoded, for readers that pass the body on unchanged.
-pub fn message_kind(id: EventId, body: &str) -> Result<Option<MessageKind>, Unreadable> {
-    if !body.contains(MESSAGE_MARK) {
-        return Ok(None);
-    }
-    let kind = body.split_once(KIND_MARK).and_then(|(_, rest)| rest.split_once('"')).map_or("", |(kind, _)| kind);
-    let kind: StrDeserializer<'_, serde_json::Error> = kind.into_deserializer();
-    MessageKind::deserialize(kind).map(Some).map_err(|source| Unreadable { id, source })
+/// The agent and the kind of a stored message. None for any other event. The body is not decoded, for readers that pass the body on
+/// unchanged.
+pub fn stored_message(id: EventId, body: &str) -> Result<Option<(AgentId, MessageKind)>, Unreadable> {
+    let Some((_, message)) = body.split_once(MESSAGE_MARK) else { return Ok(None) };
+    let found = text_after(message, AGENT_MARK).and_then(|agent| Ok(Some((agent, text_after(message, KIND_MARK)?))));
+    found.map_err(|source| Unreadable { id, source })
+}
+
+/// The text of a field, as what it is.
+fn text_after<'a, T: Deserialize<'a>>(message: &'a str, mark: &str) -> Result<T, serde_json::Error> {
+    let text = message.split_once(mark).and_then(|(_, rest)| rest.split_once('"')).map_or("", |(text, _)| text);
+    let text: StrDeserializer<'a, serde_json::Error> = text.into_deserializer();
+    T::deserialize(text)
 }
 
 /// Whether there are events of this `type`.
@@ -119,7 +124,8 @@ const TYPE_MARK: &str = r#""type":""#;
 /// Quotes inside of a string are escaped, so this is the type of a message and nothing else.
 const MESSAGE_MARK: &str = r#""type":"message_added""#;
 
-/// A message's kind is written before its text, so the first match is the kind; quotes inside of a string are escaped.
+/// A message's agent and kind are written before its text, so the first match is the field; quotes inside of a string are escaped.
+const AGENT_MARK: &str = r#""agent":""#;
 const KIND_MARK: &str = r#""kind":""#;
 
 /// The noun that an event type belongs to. `tests/golden.rs` fails for a type that is missing here.

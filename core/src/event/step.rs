@@ -48,6 +48,9 @@ pub enum StepEvent {
         verdict: Verdict,
         /// The file with the output of the ward.
         artifact: String,
+        /// Tracked files that the ward had changed or deleted. They were restored, because they are not the work of an agent.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        restored: Vec<String>,
     },
     #[serde(rename = "merge_begun")]
     MergeBegun { number: u32 },

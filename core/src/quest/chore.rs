@@ -19,6 +19,7 @@ pub(crate) fn warded(
     number: u32,
     verdict: &Verdict,
     artifact: &str,
+    restored: &[String],
 ) -> Result<Vec<Event>, Refusal> {
     let (at, last) = at_chore(world, id, step_id, &SlotWork::Ward(number))?;
     let (progress, artifact) = (at.progress(), cut(artifact));
@@ -54,8 +55,11 @@ pub(crate) fn warded(
             at.asks(progress, NextAction::Ward, last, StepTrouble::Ward, text)
         }
     };
-    let ended =
-        Event::Step { quest: id, step: step_id.clone(), what: StepEvent::WardEnded { number, verdict, artifact } };
+    let ended = Event::Step {
+        quest: id,
+        step: step_id.clone(),
+        what: StepEvent::WardEnded { number, verdict, artifact, restored: few(restored) },
+    };
     Ok([ended].into_iter().chain(then).collect())
 }
 

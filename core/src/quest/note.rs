@@ -77,6 +77,10 @@ pub enum NoteKind {
     WardBroken {
         why: String,
     },
+    /// The ward had changed or deleted these tracked files, and they were restored.
+    WardRestored {
+        files: Vec<String>,
+    },
     /// `without` lists the by-products that were left out.
     Merged {
         without: Vec<String>,

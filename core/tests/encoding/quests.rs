@@ -88,11 +88,13 @@ fn of_steps() -> impl Strategy<Value = Event> {
             what: StepEvent::SignalGiven { of, signal }
         }),
         of_chore().prop_map(|(quest, step, number)| Event::Step { quest, step, what: StepEvent::WardBegun { number } }),
-        (of_chore(), verdict(), text()).prop_map(|((quest, step, number), verdict, artifact)| Event::Step {
-            quest,
-            step,
-            what: StepEvent::WardEnded { number, verdict, artifact }
-        }),
+        (of_chore(), verdict(), text(), vec(text(), 0..3)).prop_map(
+            |((quest, step, number), verdict, artifact, restored)| Event::Step {
+                quest,
+                step,
+                what: StepEvent::WardEnded { number, verdict, artifact, restored }
+            }
+        ),
         of_chore().prop_map(|(quest, step, number)| Event::Step {
             quest,
             step,

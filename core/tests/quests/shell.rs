@@ -217,7 +217,8 @@ impl Shell {
                         2..=3 => Verdict::Red { findings: lines },
                         _ => Verdict::Green,
                     };
-                    Command::ReportWard { quest, step, number, verdict, artifact: "ward.log".into() }
+                    let restored = if roll % 2 == 0 { Vec::new() } else { vec!["line".to_owned()] };
+                    Command::ReportWard { quest, step, number, verdict, artifact: "ward.log".into(), restored }
                 }
                 ChoreKind::Merge => {
                     let merge = match roll {

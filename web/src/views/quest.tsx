@@ -207,10 +207,16 @@ const PHASES = [
   ["review", "Review"],
 ] as const;
 
+/** A preset such as `quick` leaves phases out. An agent may have worked on one all the same. */
+function hasPhase(quest: QuestDocument, phase: string): boolean {
+  const path = quest.table.paths[phase as "plan"] ?? [];
+  return phase === "work" || path.length > 0 || quest.steps.some((step) => step.phase === phase && step.attempts > 0);
+}
+
 function Phases({ quest }: { quest: QuestDocument }) {
   return (
     <ol class="phases" aria-label="Phases">
-      {PHASES.map(([phase, name]) => {
+      {PHASES.filter(([phase]) => hasPhase(quest, phase)).map(([phase, name]) => {
         const steps = quest.steps.filter((step) => step.phase === phase);
         const complete = steps.filter((step) => step.status === "complete").length;
         const done = steps.length > 0 && complete === steps.length;

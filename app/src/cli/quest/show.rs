@@ -83,7 +83,7 @@ pub fn show(quest: &QuestDocument, merged: Merged, history: bool) -> Result<(), 
             print_line(&format!("  · {}: {}", observable.id, printable(&observable.description)))?;
         }
     }
-    for step in &quest.steps {
+    for step in quest.shown_steps() {
         print_line(&step_line(step))?;
         if let Some(refused) = &step.refused_signal {
             let why = printable(&refused.why).replace('\n', " ");

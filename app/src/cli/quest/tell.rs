@@ -83,7 +83,7 @@ pub fn answer(context: &CommandContext, quest: &str, answer: &str, question: Opt
             Some(question) => format!("question {question} is not asked about this quest"),
             None => "the quest has no open question".to_owned(),
         };
-        return Err(Report::failed(message).hint("`hatchery ask list` shows all questions"));
+        return Err(Report::failed(message).hint("`hatchery ask list` shows all questions").named("no_question"));
     };
     let body = json!({ "answer": text_or_stdin(answer)? });
     tell(context, quest, &format!("/api/questions/{question}/answer"), &body, |quest| {

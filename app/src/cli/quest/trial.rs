@@ -23,6 +23,13 @@ pub async fn may_begin(context: &CommandContext, client: &Client, quest: &QuestD
     }
     let id = quest.id.to_string();
     let tried: TriedWard = client.post(&quest_path(&id, "/try-ward"), &json!({})).await?;
+    if !tried.restored.is_empty() && !context.json {
+        let files = printable(&tried.restored.join(", "));
+        say(format_args!(
+            "{} the ward has changed or deleted files that git tracks, which were restored: {files}; what a ward changes is not committed",
+            paint(WARN, "warning:")
+        ));
+    }
     match tried.verdict {
         TrialVerdict::None | TrialVerdict::Green => {
             if let Some(why) = tried.why.as_ref().filter(|_| !context.json) {

@@ -6,6 +6,7 @@ use super::super::typed::{self, Addressee};
 use super::super::{CommandContext, counted, print_json_text, print_line, say};
 use crate::client::Client;
 use crate::client::paths::quest_path;
+use crate::clock;
 use crate::http::QuestionList;
 use crate::quest_document::{QuestDocument, QuestSituation, StepDocument};
 use crate::report::{Code, Context as _, Report};
@@ -275,15 +276,24 @@ pub fn words(record: &Record) -> Option<String> {
             };
             format!("{} signals {}: {}", at(step), signal.kind(), short(&said))
         }
-        Event::Step { step, what: StepEvent::WardEnded { verdict, .. }, .. } => match verdict {
-            Verdict::Green => format!("{} ward {}", at(step), paint(GOOD, "green")),
-            Verdict::Red { findings } => {
-                let first = findings.first().map(|line| short(line)).unwrap_or_default();
-                format!("{} ward {}: {first}", at(step), paint(BAD, "red"))
-            }
-            Verdict::Conflict { files } => format!("{} conflicts in {}", at(step), printable(&files.join(", "))),
-            Verdict::Broken { why } => format!("{} ward {}: {}", at(step), paint(BAD, "broken"), short(why)),
-        },
+        Event::Step { step, what: StepEvent::WardEnded { verdict, restored, .. }, .. } => {
+            let verdict = match verdict {
+                Verdict::Green => format!("ward {}", paint(GOOD, "green")),
+                Verdict::Red { findings } => {
+                    let first = findings.first().map(|line| short(line)).unwrap_or_default();
+                    format!("ward {}: {first}", paint(BAD, "red"))
+                }
+                Verdict::Conflict { files } => format!("conflicts in {}", printable(&files.join(", "))),
+                Verdict::Broken { why } => format!("ward {}: {}", paint(BAD, "broken"), short(why)),
+            };
+            let restored = match restored.is_empty() {
+                true => String::new(),
+                false => {
+                    format!("; it had changed or deleted files, which were restored: {}", short(&restored.join(", ")))
+                }
+            };
+            format!("{} {verdict}{restored}", at(step))
+        }
         Event::Step { step, what: StepEvent::MergeEnded { merge, left_out, .. }, .. } => match merge {
             Merge::Merged if left_out.is_empty() => format!("{} merged", at(step)),
             Merge::Merged => format!("{} merged, without by-products: {}", at(step), short(&left_out.join(", "))),
@@ -291,8 +301,9 @@ pub fn words(record: &Record) -> Option<String> {
             Merge::Conflict { files } => format!("{} conflicts in {}", at(step), printable(&files.join(", "))),
             Merge::Broken { why } => format!("{} could not be merged: {}", at(step), short(why)),
         },
-        Event::Step { step, what: StepEvent::Parked { until: Some(_) }, .. } => {
-            format!("{} {}", at(step), paint(WARN, "parked: it goes on by itself"))
+        Event::Step { step, what: StepEvent::Parked { until: Some(until) }, .. } => {
+            let age = clock::age(*until, clock::now());
+            format!("{} {}", at(step), paint(WARN, format_args!("parked: it goes on by itself {age}")))
         }
         Event::Step { step, what: StepEvent::Parked { until: None }, .. } => {
             format!("{} {}", at(step), paint(WARN, "parked: it waits for you"))

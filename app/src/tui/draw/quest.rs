@@ -72,7 +72,11 @@ fn head(model: &Model, panel: &QuestPanel, quest: &QuestDocument, cells: usize) 
     for (phase, name) in
         [(Phase::Requirements, "Requirements"), (Phase::Plan, "Plan"), (Phase::Work, "Work"), (Phase::Review, "Review")]
     {
-        let steps: Vec<&StepDocument> = quest.steps.iter().filter(|step| step.phase == phase).collect();
+        let steps: Vec<&StepDocument> = quest.shown_steps().filter(|step| step.phase == phase).collect();
+        // The work has no steps before they are planned. Another phase without steps is left out by the roles of the quest.
+        if steps.is_empty() && phase != Phase::Work {
+            continue;
+        }
         let all = !steps.is_empty() && steps.iter().all(|step| step.status == StepStatus::Complete);
         let begun = steps
             .iter()

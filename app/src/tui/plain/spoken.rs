@@ -379,7 +379,7 @@ fn sheet_lines(sheet: &Sheet, lines: &mut Vec<String>) {
 
 fn quest_lines(quest: &QuestDocument, lines: &mut Vec<String>) {
     lines.push(format!("Quest {}.", text::title(&quest.request)));
-    for step in &quest.steps {
+    for step in quest.shown_steps() {
         let status = serde_json::to_value(step.status).ok().and_then(|it| it.as_str().map(|it| it.replace('_', " ")));
         let doing = step.doing.as_deref().map(|doing| format!(", {doing}")).unwrap_or_default();
         lines.push(format!("Step {}: {}{doing}.", step.id, status.unwrap_or_default()));

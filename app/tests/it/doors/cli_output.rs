@@ -406,6 +406,10 @@ fn what_cannot_begin_makes_no_project() {
         assert!(ran.stderr.contains("--harness scripted") && !ran.stderr.contains("hatchery down"), "{ran:?}");
     }
     assert_eq!(bare(&["import", "nothing.jsonl"]).code, Some(2));
+    let list = bare(&["adopt"]);
+    assert!(list.code == Some(0) && list.stderr.contains("there are no conversations of this project in"), "{list:?}");
+    let unknown = bare(&["adopt", "b2087215"]);
+    assert!(unknown.code == Some(1) && unknown.stderr.contains("there is no conversation b2087215"), "{unknown:?}");
     let ran = bare(&["run", "--harness", "nobody", "hello"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("nobody"), "{ran:?}");
     for arguments in [

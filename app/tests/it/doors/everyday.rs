@@ -3,7 +3,7 @@
 use crate::support::daemon::{Grounds, Ran};
 use crate::support::quest::{SHORT, done, signal, step, text, write};
 use crate::support::workshop::Workshop;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 
 /// Runs a command that is refused, and gives what it says.
@@ -161,6 +161,15 @@ fn logs_say_that_there_are_none_and_can_be_cut() {
     let nothing = shop.grounds.run(&["logs", &agent]);
     assert_eq!(nothing.stdout, "");
     assert!(nothing.stderr.contains("--output"), "{nothing:?}");
+    let printed = |arguments: &[&str]| -> Vec<Value> {
+        let text = shop.grounds.run(&[&["--json", "logs", &agent], arguments].concat()).good();
+        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    };
+    assert_eq!(printed(&[]), Vec::<Value>::new());
+    let lines = printed(&["--output", "-n", "1"]);
+    assert!(lines.len() == 1 && lines[0]["run"] == 1 && lines[0]["attempt"] == 1, "{lines:?}");
+    serde_json::from_str::<Value>(lines[0]["line"].as_str().unwrap()).unwrap();
+    assert!(printed(&["--files"])[0]["file"].as_str().unwrap().ends_with("stderr.log"));
     let all = shop.grounds.run(&["logs", &agent, "--output"]).good();
     let last = shop.grounds.run(&["logs", &agent, "--output", "-n", "2"]).good();
     assert!(all.lines().count() > 2 && all.ends_with(&last) && last.lines().count() == 2, "{last}");
@@ -240,4 +249,108 @@ fn an_agent_that_asks_is_asking_and_its_tools_are_told_in_words() {
     let history = shop.grounds.run(&["history", &agent]).good();
     assert!(history.contains("tool call\n       Bash\n       command: rm -rf build\n"), "{history}");
     assert!(history.contains("tool result\n       failed: The user did not allow it: I need it\n"), "{history}");
+}
+
+/// A command that waits for something that is over has the same answer as one that was there.
+#[test]
+fn waiting_for_a_run_that_has_ended_gives_its_end() {
+    let shop = Workshop::with("harness = 'scripted'\nretries = 0\n", Vec::new());
+    let fails = shop.run(&[text("at work"), json!({ "sleep_ms": 600_000 })]);
+    shop.wait_said(&fails, "at work");
+    let waiting = shop.grounds.command(&["wait", &fails]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    shop.kill_process(&fails);
+    assert_eq!(shop.end(&fails), "crashed");
+    let first = waiting.wait_with_output().unwrap();
+    let second = shop.grounds.run(&["wait", &fails]);
+    assert_eq!((first.status.code(), String::from_utf8(first.stdout).unwrap()), (second.code, second.stdout.clone()));
+    assert!(second.code == Some(1) && second.stdout.contains("crashed"), "{second:?}");
+    let well = shop.run(&[text("done")]);
+    assert_eq!(shop.end(&well), "completed");
+    for _ in 0..2 {
+        let waited = shop.grounds.run(&["wait", &well]);
+        assert!(waited.code == Some(0) && waited.stdout.contains("completed"), "{waited:?}");
+    }
+    let never = shop.door().child(&shop.door().root());
+    let waited = shop.grounds.run(&["wait", &never]);
+    assert!(waited.code == Some(0) && waited.stdout.contains("resting"), "{waited:?}");
+}
+
+#[test]
+fn a_run_that_is_parked_says_when_it_goes_on_and_how_to_leave() {
+    use std::io::{BufRead as _, BufReader};
+    let shop = Workshop::open();
+    let limited = shop.script(&[json!({ "error": { "api": 429, "resets_in_s": 3000 } }), text("on again")]);
+    // The one that is there when it happens, and those that come later.
+    let limited = limited.to_str().unwrap().to_owned();
+    let commands: [&[&str]; 4] = [
+        &["run", "--name", "weaver", "--script", &limited, "weave"],
+        &["attach", "weaver"],
+        &["wait", "weaver"],
+        &["say", "weaver", "--follow", "still there?"],
+    ];
+    for arguments in commands {
+        let mut command = shop.grounds.command(arguments).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(command.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let parked = lines.find(|line| line.contains("parked (rate-limited)")).unwrap();
+        let then = lines.next().unwrap();
+        assert!(then.contains("it goes on by itself in 49 min (20"), "{arguments:?}: {parked} {then}");
+        assert!(then.contains("Ctrl-C leaves it, and it goes on without this command"), "{arguments:?}: {then}");
+        command.kill().unwrap();
+        command.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_run_without_a_place_says_what_it_waits_for() {
+    use std::io::{BufRead as _, BufReader};
+    let shop = Workshop::with("harness = 'scripted'\nmax_runs = 1\n", Vec::new());
+    let first = shop.run(&[text("at work"), json!({ "sleep_ms": 600_000 })]);
+    shop.wait_said(&first, "at work");
+    let mut command = shop.grounds.command(&["run", "weave"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(command.stderr.take().unwrap()).lines().map(Result::unwrap);
+    lines.find(|line| line.contains("waiting for its turn: as many agents run as `max_runs` allows")).unwrap();
+    assert!(lines.next().unwrap().contains("Ctrl-C leaves it, and it begins without this command"));
+    command.kill().unwrap();
+    command.wait().unwrap();
+}
+
+#[test]
+fn a_script_that_cannot_be_played_ends_the_run_at_once() {
+    let shop = Workshop::open();
+    let path = shop.grounds.path().join("bad.jsonl");
+    fs::write(&path, "{\"txet\": \"hello\"}\n").unwrap();
+    let ran = shop.grounds.run(&["run", "--name", "weaver", "--script", path.to_str().unwrap(), "weave"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stderr.contains("bad arguments") && ran.stderr.contains("line 1 of the script is not a step"),
+        "{ran:?}"
+    );
+    assert!(ran.stderr.contains("Correct the script") && !ran.stderr.contains("attempt 2"), "{ran:?}");
+    fs::write(&path, "{\"text\": \"hello\"}\n").unwrap();
+    let said = shop.grounds.run(&["say", "--follow", "weaver", "again"]);
+    assert!(said.stdout.contains("hello"), "{said:?}");
+}
+
+/// An error names its cause for programs, also where the command itself finds it.
+#[test]
+fn errors_in_json_have_a_code_of_their_own() {
+    let shop = Workshop::open();
+    let agent = shop.run(&[text("at work"), json!({ "sleep_ms": 600_000 })]);
+    shop.wait_said(&agent, "at work");
+    let code = |arguments: &[&str]| {
+        let ran = shop.grounds.run(&[&["--json"], arguments].concat());
+        let error: Value = serde_json::from_str(&ran.stderr).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        error["error"]["code"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(code(&["wait", &agent, "--timeout", "0"]), "timed_out");
+    assert_eq!(code(&["merge"]), "no_repository");
+    assert_eq!(code(&["rescue", "list"]), "no_repository");
+    shop.repository();
+    assert_eq!(code(&["merge"]), "no_branch");
+    assert_eq!(code(&["say", "--seat", "3", "hello"]), "empty_seat");
+    let empty = tempfile::tempdir().unwrap();
+    let mut ps = std::process::Command::new(env!("CARGO_BIN_EXE_hatchery"));
+    ps.args(["--json", "ps", "--project"]).arg(empty.path()).env_clear().env("HOME", shop.grounds.path().join("home"));
+    let error: Value = serde_json::from_slice(&ps.output().unwrap().stderr).unwrap();
+    assert_eq!(error["error"]["code"], "no_project", "{error}");
 }

@@ -120,7 +120,12 @@ fn a_quest_without_git_has_a_slug_that_every_command_accepts() {
         .split_whitespace()
         .find(|word| word.starts_with("build-small-bridge-"))
         .unwrap_or_else(|| panic!("{said}"));
-    assert!(shop.grounds.run(&["quest", "show", &id]).good().lines().next().unwrap().contains(slug));
+    let shown = shop.grounds.run(&["quest", "show", &id]).good();
+    assert!(shown.lines().next().unwrap().contains(slug));
+    // It has no other phases.
+    let steps: Vec<&str> =
+        shown.lines().filter(|line| line.starts_with("  pending") || line.starts_with("  queued")).collect();
+    assert!(steps.len() == 1 && !shown.contains("review") && !shown.contains("requirements"), "{shown}");
     for (arguments, code, words) in [
         (&["quest", "show", slug][..], 0, id.as_str()),
         (&["quest", "budget", slug, "5"], 0, "5"),

@@ -13,6 +13,12 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_hatchery");
 const MARK: &str = "__the_command_has_ended__";
 /// Folders of the documents that the tests have elsewhere.
 const FOLDERS: [&str; 4] = ["/tmp/hello", "/tmp/quest", "/tmp/agents", "/tmp/session"];
+/// A command whose input follows in the document, up to the line `END`.
+const HERE: &str = "<<'END'";
+/// A view that a person ends.
+const INTERRUPTED: &str = "^C";
+/// How long such a view is looked at before it is looked at again.
+const VIEW_SECONDS: &str = "2";
 /// How many characters of an id are printed, unless two ids begin with the same ones.
 const SHORT_ID_CHARS: usize = 8;
 const ID_CHARS: usize = 22;
@@ -34,6 +40,11 @@ fn examples(readme: &str) -> Vec<Example> {
             (true, "```") => inside = false,
             (true, line) => match (line.strip_prefix("$ "), examples.last_mut()) {
                 (Some(command), _) => examples.push(Example { command: command.to_owned(), shown: Vec::new() }),
+                // A file that is written in the example.
+                (None, Some(last)) if last.command.contains(HERE) && !last.command.ends_with("\nEND") => {
+                    last.command.push('\n');
+                    last.command.push_str(line);
+                }
                 (None, Some(last)) => last.shown.push(line.to_owned()),
                 (None, None) => panic!("an example begins without a command: {line}"),
             },
@@ -188,10 +199,24 @@ fn the_page_about_agents_works_from_top_to_bottom() {
     follow("docs/agents.md", 15);
 }
 
-/// Does what a document says, which has at least so many commands.
+/// Up to the part that needs conversations of Claude Code.
+#[test]
+fn the_walk_through_a_run_shows_what_is_printed() {
+    let text = text_of("docs/runs.md");
+    follow_text(text.split("## Conversations of Claude Code").next().unwrap(), 18);
+}
+
+fn text_of(document: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(document)).unwrap()
+}
+
 fn follow(document: &str, least: usize) {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(document)).unwrap();
-    let examples = examples(&text);
+    follow_text(&text_of(document), least);
+}
+
+/// Does what a document says, which has at least so many commands.
+fn follow_text(text: &str, least: usize) {
+    let examples = examples(text);
     assert!(examples.len() >= least, "the examples were found: {examples:#?}");
     let place = tempfile::tempdir().unwrap();
     let home = place.path().canonicalize().unwrap();
@@ -206,7 +231,14 @@ fn follow(document: &str, least: usize) {
         for (there, here) in &names {
             meant = meant.replace(there, here);
         }
-        let looks = ["why", "status", "history", "session list", "events"];
+        let (shown, is_view) = match shown.split_last() {
+            Some((last, shown)) if last == INTERRUPTED => (shown, true),
+            _ => (shown.as_slice(), false),
+        };
+        if is_view {
+            meant = format!("timeout {VIEW_SECONDS} {meant}");
+        }
+        let looks = ["why", "status", "history", "session list", "events", "runs", "attach", "usage", "ask list"];
         let looks = looks.iter().any(|it| command.starts_with(&format!("hatchery {it}")));
         let deadline = Instant::now() + PATIENCE;
         let printed = loop {
@@ -220,6 +252,11 @@ fn follow(document: &str, least: usize) {
         };
         for word in ["pid ", "process "] {
             names.extend(number_after(word, shown).zip(number_after(word, &printed)));
+        }
+        // The number of a question, with which it is answered.
+        let first = |lines: &[String]| Some(lines.first()?.split_whitespace().next()?.to_owned());
+        if command == "hatchery ask list" {
+            names.extend(first(shown).zip(first(&printed)));
         }
         let (there, here) = (ids(shown), ids(&printed));
         if there.len() == here.len() {

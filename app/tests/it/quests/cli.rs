@@ -56,7 +56,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         (1, words(&["quest", "retry", &quest, "Not A Step"]), &["Not A Step", "lowercase letters"]),
         (1, words(&["quest", "retry", &quest, "a"]), &["`a`"]),
         (1, words(&["quest", "pause", &quest]), &["paused", "resume"]),
-        (1, words(&["quest", "answer", &quest, "yes"]), &["no open question", "hatchery ask list"]),
+        (1, words(&["quest", "answer", &quest, "yes"]), &["has no open question", "hatchery ask list"]),
         (
             1,
             words(&["quest", "answer", &quest, "--question", "1", "yes"]),

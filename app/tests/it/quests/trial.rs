@@ -85,6 +85,16 @@ fn a_green_ward_without_tests_is_told_and_the_quest_begins() {
 }
 
 #[test]
+fn a_ward_that_changes_tracked_files_is_told_before_the_quest_begins() {
+    let shop = shop("");
+    let ran = shop.grounds.run(&new(&plan(&shop), "echo changed > a.txt"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("changed or deleted files that git tracks, which were restored: a.txt"), "{ran:?}");
+    let branch = only_quest(&shop)["branch"].as_str().unwrap().to_owned();
+    assert_eq!(shop.git(&["show", &format!("{branch}:a.txt")]), shop.git(&["show", "HEAD:a.txt"]));
+}
+
+#[test]
 fn a_user_at_a_terminal_is_asked_whether_a_quest_with_a_red_ward_begins() {
     let test = "a_user_at_a_terminal_is_asked_whether_a_quest_with_a_red_ward_begins";
     for (key, answer) in [("n", "no"), ("y", "yes")] {

@@ -281,3 +281,21 @@ fn what_wards_have_said_goes_long_after_their_quest_is_over() {
     super::wait_until("the broom", || !over.exists());
     assert!(new.exists() && open.exists());
 }
+
+/// Everything was committed before the ward began, so what is different afterwards is the ward's.
+#[test]
+fn what_a_ward_destroys_is_restored_and_never_committed() {
+    let shop = Workshop::with(WARDED, Vec::new());
+    shop.repository();
+    let book = shop.playbook().play("codeweaver", &[write("a.txt", "the work\n"), done("done")]);
+    let options = json!({ "steps": [step("a", &[])], "isolation": "worktree", "ward": "rm -rf *; echo wreck > a.txt" });
+    let quest = shop.new_quest(&book, options);
+    shop.complete(&quest);
+    assert_eq!(shop.git(&["show", &format!("{}:a.txt", shop.branch(&quest))]), "the work");
+    let ended = shop.wait_step(&quest, "a", "ward_ended");
+    assert!(ended["restored"].as_array().unwrap().contains(&json!("a.txt")), "{ended}");
+    let shown = shop.grounds.run(&["quest", "show", "--history", &quest]).good();
+    assert!(shown.contains("the ward had changed or deleted files, which were restored: a.txt"), "{shown}");
+    let watched = shop.grounds.run(&["quest", "watch", &quest]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+}

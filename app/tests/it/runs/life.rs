@@ -223,11 +223,12 @@ fn retries_come_to_an_end() {
 
 #[test]
 fn what_ends_before_it_begins_is_given_a_moment() {
-    let shop = Workshop::open();
-    let script = shop.grounds.path().join("no-script.jsonl");
-    std::fs::write(&script, "this is no step\n").unwrap();
-    let with = json!({ "script": script, "retries": 1 });
-    let agent = shop.door().post("/api/runs", &json!({ "prompt": "play", "with": with })).id();
+    let programs = tempfile::tempdir().unwrap();
+    let program = programs.path().join("claude");
+    write_program(&program, "#!/bin/sh\n[ \"$1\" = --version ] && exec echo '99.0.0 (Claude Code)'\nexit 1\n");
+    let environment = vec![("CLAUDE_CLI_PATH".to_owned(), program.into_os_string())];
+    let shop = Workshop::with("harness = 'claude'\n", environment);
+    let agent = shop.prompt("play", json!({ "retries": 1 }));
     let parked = shop.wait_for(&agent, "run_parked");
     assert_eq!((&parked["cause"], &parked["attempt"]), (&json!("crashed"), &json!(1)));
     let ended = shop.wait_for(&agent, "run_ended");

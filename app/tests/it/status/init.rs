@@ -21,6 +21,9 @@ fn init_merges_into_settings_and_can_be_undone() {
     let shown = grounds.run(&["init"]);
     assert_eq!(shown.code, Some(5), "nobody agreed: {shown:?}");
     assert!(shown.stdout.contains("hatchery statusline") && shown.stdout.contains(".mcp.json"), "{}", shown.stdout);
+    let shown = grounds.run(&["--json", "init"]);
+    let json: Value = serde_json::from_str(&shown.stdout).unwrap_or_else(|error| panic!("{error}: {shown:?}"));
+    assert_eq!((shown.code, &json["done"], &json["changes"][0]["before"]), (Some(5), &json!(false), &json!(before)));
     assert_eq!(fs::read_to_string(&settings).unwrap(), before);
     grounds.run(&["init", "--yes"]).good();
     let read = |path: &std::path::Path| serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap();

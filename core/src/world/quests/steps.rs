@@ -49,10 +49,13 @@ impl World {
             StepEvent::SignalGiven { of, signal } => self.signal_given(at, ts, id, step, *of, signal),
             StepEvent::WardBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Ward),
             StepEvent::MergeBegun { number } => self.chore_begun(at, ts, id, step, *number, ChoreKind::Merge),
-            StepEvent::WardEnded { number, verdict, .. } => {
+            StepEvent::WardEnded { number, verdict, restored, .. } => {
                 self.chore_ended(at, ts, id, step, &SlotWork::Ward(*number), NoteKind::of_verdict(verdict))?;
                 self.change_step(at, ts, id, step, |it| {
                     it.ward_ended(ts, *number, verdict);
+                    if !restored.is_empty() {
+                        it.note(ts, NoteKind::WardRestored { files: restored.clone() });
+                    }
                     Ok(())
                 })
             }

@@ -115,7 +115,8 @@ fn a_table_by_which_no_quest_can_be_run_is_refused() {
 fn of_quests() -> Vec<(Refusal, RefusalKind, &'static str)> {
     let mut play = smithy(warded(), &[("a", &[])]);
     let quest = Q;
-    let stale = Command::ReportWard { quest, step: id("a"), number: 1, verdict: Verdict::Green, artifact: "x".into() };
+    let (verdict, artifact, restored) = (Verdict::Green, "x".into(), Vec::new());
+    let stale = Command::ReportWard { quest, step: id("a"), number: 1, verdict, artifact, restored };
     let no_ward = Command::SetWard { quest, command: None, limit_ms: 60_000 };
     let retry = |step: &str| Command::RetryStep { quest, step: id(step), fresh: false };
     let met = vec![

@@ -4,7 +4,7 @@ use super::words::*;
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::event::{QuestEvent, QuestionEvent, StepEvent};
 use hatchery_core::output::Output;
-use hatchery_core::quest::{ChoreKind, Merge, StepStatus, Verdict};
+use hatchery_core::quest::{ChoreKind, Merge, NoteKind, StepStatus, Verdict};
 use hatchery_core::{Command, Event, Exit};
 
 fn conflict() -> Merge {
@@ -23,7 +23,8 @@ fn a_ward_holds_a_slot_and_is_wanted_until_it_is_reported_once() {
     it.ward("a", Verdict::Green);
     assert_eq!((it.status("a"), it.running(), wanted(&it)), (StepStatus::Complete, vec!["b".to_owned()], None));
     let verdict = Verdict::Red { findings: vec![] };
-    let late = Command::ReportWard { quest: Q, step: id("a"), number: 1, verdict, artifact: "x".into() };
+    let (artifact, restored) = ("x".into(), Vec::new());
+    let late = Command::ReportWard { quest: Q, step: id("a"), number: 1, verdict, artifact, restored };
     assert_eq!(it.when(late).unwrap_err().code(), "stale_chore");
 }
 
@@ -188,6 +189,19 @@ fn a_merge_that_cannot_be_made_is_a_question() {
     assert_eq!(it.state(), "complete");
 }
 
+#[test]
+fn files_that_a_ward_had_changed_are_noted_beside_its_verdict() {
+    let mut it = smithy(warded(), &[("a", &[])]);
+    it.plays("a", complete());
+    let (artifact, restored) = ("ward.log".into(), vec!["Cargo.lock".to_owned()]);
+    let verdict = Verdict::Green;
+    it.must(Command::ReportWard { quest: Q, step: id("a"), number: 1, verdict, artifact, restored });
+    assert_eq!(it.status("a"), StepStatus::Complete);
+    let notes: Vec<NoteKind> = it.step("a").notes.iter().map(|note| note.what.clone()).collect();
+    let told = NoteKind::WardRestored { files: vec!["Cargo.lock".into()] };
+    assert!(notes.contains(&NoteKind::WardGreen) && notes.contains(&told), "{notes:?}");
+}
+
 fn names(command: Option<&str>) -> Command {
     Command::SetWard { quest: Q, command: command.map(str::to_owned), limit_ms: 5_000 }
 }
@@ -202,6 +216,7 @@ fn what_a_ward_says_that_was_replaced_while_it_ran_does_not_count() {
         number: 1,
         verdict: Verdict::Green,
         artifact: "ward.log".into(),
+        restored: Vec::new(),
     };
     it.must(names(Some("make test")));
     let ward = it.world.ward(Q).expect("it has one").clone();

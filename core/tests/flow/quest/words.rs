@@ -354,8 +354,8 @@ impl Play {
         let StepState::Running(SlotWork::Ward(number)) = self.step(step).state else {
             panic!("{step} is at no ward: {:?}", self.step(step).state)
         };
-        let artifact = "ward.log".into();
-        self.must(Command::ReportWard { quest: self.quest, step: id(step), number, verdict, artifact })
+        let (artifact, restored) = ("ward.log".into(), Vec::new());
+        self.must(Command::ReportWard { quest: self.quest, step: id(step), number, verdict, artifact, restored })
     }
 
     #[track_caller]

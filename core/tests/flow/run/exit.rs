@@ -259,6 +259,15 @@ fn a_program_that_does_not_know_its_arguments_is_not_started_again() {
 }
 
 #[test]
+fn a_script_that_cannot_be_played_is_not_tried_again() {
+    let evidence = Some("Error: invalid script: line 1 of the script is not a step".to_owned());
+    let it = present(spec()).when(Command::ReportExit { of: first(), exit: Exit::Code(1), evidence });
+    let detail = "It does not understand how it was started: Error: invalid script: line 1 of the script is not a step. \
+                  Correct the script, then say something to it.";
+    it.then([over(first(), Cause::BadArguments, Exit::Code(1), detail)]);
+}
+
+#[test]
 fn an_outage_is_waited_out_with_growing_pauses_and_costs_no_retry() {
     let detail = "It failed: no. The service or the network is down; resume it in a while.";
     let it = failed(spec(), refused(FailureKind::Unavailable)).when(exit(first(), Exit::Code(1)));
