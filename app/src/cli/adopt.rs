@@ -88,7 +88,7 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
 }
 
 /// The conversations of a folder that is no project yet, as the daemon would read them with the environment of this command.
-fn without_project(context: &Context) -> Result<AdoptableList, Report> {
+fn without_project(context: &CommandContext) -> Result<AdoptableList, Report> {
     let config = context.config()?;
     let transcripts = Claude::of(&context.project, &config).transcripts;
     let threads = CodexThreads::new(context.project.root(), &Codex::of(&config).environment);

@@ -77,7 +77,7 @@ impl Replay {
 
     /// Sorts the messages in the order in which the agent received them, drops duplicates, and marks the interrupted ones. Refuses what
     /// cannot be the history of these parts.
-    pub(super) fn finish(&mut self, world: &World, parts: &[history::Range]) -> Result<(), StoreError> {
+    pub(super) fn finish(&mut self, world: &World, parts: &[history::HistoryRange]) -> Result<(), StoreError> {
         self.messages.sort_by_key(|it| it.id);
         self.messages.dedup_by_key(|it| it.id);
         check(world, parts, self.messages.iter().map(|it| (it.id, it.agent)))?;
@@ -94,13 +94,13 @@ impl Replay {
 /// the agent. The rows of the log have checksums, those of the index have none.
 pub(super) fn check(
     world: &World,
-    parts: &[history::Range],
+    parts: &[history::HistoryRange],
     messages: impl Iterator<Item = (EventId, AgentId)>,
 ) -> Result<(), StoreError> {
     let mut found = vec![(0_u64, EventId::START); parts.len()];
     let mut at = 0;
     for (id, agent) in messages {
-        let has = |part: &history::Range| part.agent == agent && part.after < id && id <= part.upto;
+        let has = |part: &history::HistoryRange| part.agent == agent && part.after < id && id <= part.upto;
         // Almost always the part of the message before.
         if !parts.get(at).is_some_and(has) {
             let wrong = || damaged(format_args!("it names event {id} as a message of another agent"));
