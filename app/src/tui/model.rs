@@ -35,6 +35,8 @@ pub struct Model {
     pub size: (u16, u16),
     /// The moment that is drawn.
     pub now: Timestamp,
+    /// When the terminal was opened.
+    pub began: Timestamp,
     /// The user's time zone.
     pub offset_s: i32,
     pub look: Look,
@@ -293,6 +295,7 @@ impl Model {
         Self {
             size,
             now,
+            began: now,
             offset_s: 0,
             look,
             project: String::new(),

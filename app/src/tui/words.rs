@@ -22,6 +22,18 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", text::thousands(u64::try_from(count).unwrap_or(u64::MAX)))
 }
 
+/// A sentence of a conversation with the names of the agents in it. Harmless.
+pub fn named(model: &Model, text: &str) -> String {
+    const BEGIN: &str = "{agent:";
+    let mut out = text::clean(text).into_owned();
+    while let Some(from) = out.find(BEGIN) {
+        let Some(length) = out[from..].find('}') else { break };
+        let agent = out[from + BEGIN.len()..from + length].parse();
+        out.replace_range(from..=from + length, &agent.map(|agent| model.name(agent)).unwrap_or_default());
+    }
+    out
+}
+
 /// The state of an agent and the newest evidence: in a narrow and in a wide form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateWords {

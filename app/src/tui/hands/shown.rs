@@ -367,3 +367,51 @@ fn nothing_is_new_where_nothing_was_missed() {
         assert_eq!(screen(&model).contains("new since"), missed, "{}", screen(&model));
     }
 }
+
+/// What was said for a moment on the bottom line is read whole in the log.
+#[test]
+fn what_was_said_is_read_whole_in_the_log() {
+    let mut model = at_ann();
+    let long = format!("the daemon refuses it, {}because of the end", "and says why at length ".repeat(10));
+    model.say(long.clone());
+    control(&mut model, 'x');
+    let Some(Effect::Get { tag, .. }) = press(&mut model, KeyCode::Char('l')).into_iter().next() else {
+        panic!("the log is not asked for")
+    };
+    let event = json!({ "id": 99, "ts": NOW.0 - 1_000, "type": "message_added", "agent": id("aaaa") });
+    update(&mut model, Msg::Answer { tag, result: Ok(json!({ "events": [event] })) });
+    press(&mut model, KeyCode::Char('G'));
+    press(&mut model, KeyCode::Enter);
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&screen(&model)).contains(&words(&long)), "{}", screen(&model));
+}
+
+#[test]
+fn trouble_of_the_store_is_shown_whole() {
+    let mut model = at_ann();
+    let short = "the disk is full: nothing new is taken on";
+    update(&mut model, Msg::Trouble(Some(short.into())));
+    assert_eq!(screen(&model).matches("disk").count(), 1, "{}", screen(&model));
+    let long = "the log cannot be written: the database at postgres://127.0.0.1/hatchery does not answer (connection refused); it is tried again";
+    update(&mut model, Msg::Trouble(Some(long.into())));
+    let words = screen(&model).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(long), "{}", screen(&model));
+}
+
+/// A step that has failed needs you as a question does: the bell and the bottom line tell it once. What had failed before is in Home.
+#[test]
+fn a_step_that_fails_is_told_once() {
+    let project = crate::tui::scenes::project::parcel_api((80, 24));
+    let with_failed = |document: &crate::quest_document::QuestDocument| {
+        document.steps.iter().any(|step| step.status == hatchery_core::quest::StepStatus::Failed)
+    };
+    let document = project.roster.documents.values().find(|it| with_failed(it)).expect("a failed step");
+    for (began, told) in [(0, true), (i64::MAX, false)] {
+        let mut model = at_ann();
+        model.began = hatchery_core::Timestamp(began);
+        let effects = update(&mut model, Msg::Quest(Box::new(document.clone())));
+        assert_eq!(effects.contains(&Effect::Bell), told);
+        assert_eq!(model.notice(), told.then_some("Step alerts has failed · ^X a"));
+        assert!(!update(&mut model, Msg::Quest(Box::new(document.clone()))).contains(&Effect::Bell));
+    }
+}

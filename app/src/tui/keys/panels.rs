@@ -1,6 +1,6 @@
 //! The keys in panels.
 
-use super::{edit_key, letter_of_prefix, means_nothing, propose};
+use super::{back_to_text, edit_key, letter_of_prefix, means_nothing, propose};
 use crate::client::paths::{agent_path, escaped};
 use crate::tui::act;
 use crate::tui::command;
@@ -90,12 +90,8 @@ pub(super) fn in_tree(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
 
 fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     match key.code {
-        KeyCode::Esc => {
-            model.focus = Focus::Text;
-            // Where a panel has taken the place of the conversation, going back closes it.
-            if model.size.0 < draw::SIDE_FROM {
-                (model.side, model.side_closed) = (None, true);
-            }
+        KeyCode::Esc | KeyCode::Char('i') => {
+            back_to_text(model);
             Vec::new()
         }
         KeyCode::Tab => {
@@ -106,12 +102,8 @@ fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             };
             Vec::new()
         }
-        KeyCode::Char('i') => {
-            model.focus = Focus::Text;
-            Vec::new()
-        }
         KeyCode::Char(':' | '/') => propose(model, "/"),
-        KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | 'z' | '?')) => {
+        KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | 'z' | 'g' | '?')) => {
             letter_of_prefix(model, letter)
         }
         _ => means_nothing(model, key),
@@ -172,6 +164,10 @@ fn in_home(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Some(agent) => act::go(model, agent),
             None => Vec::new(),
         },
+        KeyCode::Char('v') if is_need => {
+            act::read_request(model);
+            Vec::new()
+        }
         _ => leave_or_letter(model, key),
     }
 }
@@ -210,13 +206,15 @@ fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             return act::read_sheet(model);
         }
         KeyCode::Char('c') if sheet.kind == crate::tui::panel::SheetKind::Mail && key.modifiers.is_empty() => {
-            return propose(model, "/send ");
+            let to = sheet.rows.get(sheet.cursor).and_then(|row| row.act.as_ref()).and_then(SheetAct::sender);
+            let to = to.map(|agent| command::reference(model, agent) + " ").unwrap_or_default();
+            return propose(model, &format!("/send {to}"));
         }
         KeyCode::Enter => {
             let act = sheet.rows.get(sheet.cursor).and_then(|row| row.act.clone());
             let agent = sheet.agent;
             return match act {
-                Some(SheetAct::ReadMail(id)) => {
+                Some(SheetAct::ReadMail { id, .. }) => {
                     vec![Effect::Post {
                         tag: Tag::Mail,
                         path: "/api/mail/human/read".into(),
@@ -225,7 +223,7 @@ fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                 }
                 Some(SheetAct::ShowEvent(id)) => {
                     vec![Effect::Get {
-                        tag: Tag::Event,
+                        tag: Tag::Event(id),
                         path: format!("/api/events.json?limit=1&after={}", id.0.saturating_sub(1)),
                     }]
                 }
@@ -238,7 +236,7 @@ fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                 },
                 Some(SheetAct::Go(agent)) => act::go(model, agent),
                 Some(SheetAct::Propose(command)) => propose(model, &command),
-                Some(SheetAct::Read { title, text }) => {
+                Some(SheetAct::Read { title, text, .. }) => {
                     model.overlay = Some(Overlay::Reader(crate::tui::overlay::TextReader { title, text, top: 0 }));
                     Vec::new()
                 }

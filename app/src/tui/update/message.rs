@@ -130,7 +130,13 @@ pub enum Tag {
     },
     /// A list, and the agent that it is about.
     Sheet(SheetKind, Option<AgentId>),
-    Event,
+    /// More of the log, before this event.
+    MoreOfLog {
+        agent: Option<AgentId>,
+        before: EventId,
+    },
+    /// One event, to be shown as it is.
+    Event(EventId),
     /// The event that one wants to go to.
     Goto {
         agent: AgentId,
