@@ -46,7 +46,7 @@ const BOTTOM_FROM: u16 = 14;
 const TWO_ROWS_FROM: u16 = 30;
 const MAX_TEXT_ROWS: u16 = 10;
 /// The most rows under the separator that are not yours.
-const MAX_BELOW_ROWS: u16 = 4;
+const MAX_BELOW_ROWS: u16 = 6;
 
 /// Where everything is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,11 +138,15 @@ pub fn areas(model: &Model) -> Areas {
 /// A sentence under the separator: that agents go on without the daemon, or all of what is wrong with the store.
 fn below_separator(model: &Model) -> Vec<String> {
     let cells = usize::from(model.size.0);
-    let words = match model.link {
-        Connection::Away { .. } => "Agents go on without it, and nothing that they say is lost.",
-        Connection::Opening | Connection::Up => separator::cut_trouble(model, cells).unwrap_or_default(),
+    const GOES_ON: &str = "Agents go on without it, and nothing that they say is lost.";
+    let words = match (model.link, &model.unreached) {
+        (Connection::Away { .. }, Some(why)) => format!("{why}\n{GOES_ON}"),
+        (Connection::Away { .. }, None) => GOES_ON.to_owned(),
+        (Connection::Opening | Connection::Up, _) => {
+            separator::cut_trouble(model, cells).unwrap_or_default().to_owned()
+        }
     };
-    text::wrap(&text::clean(words), cells.saturating_sub(2))
+    text::wrap(&text::clean(&words), cells.saturating_sub(2))
 }
 
 /// How wide the text is that you type.
@@ -242,13 +246,8 @@ fn first_start(model: &Model, buffer: &mut Buffer, area: Rect) {
     let dim = model.look.style(Ink::Dim);
     // Before the first answer, it is not known whether there are agents.
     if model.link == Connection::Opening || model.project.is_empty() {
-        put(
-            buffer,
-            area.x,
-            area.bottom().saturating_sub(1),
-            area.width,
-            &Line::styled("  Looking for the daemon …", dim),
-        );
+        let last = area.bottom().saturating_sub(1);
+        put(buffer, area.x, last, area.width, &Line::styled("  Looking for the daemon …", dim));
         return;
     }
     let accent = model.look.style(Ink::Accent);

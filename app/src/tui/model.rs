@@ -45,6 +45,8 @@ pub struct Model {
     pub root: String,
     pub roster: Roster,
     pub link: Connection,
+    /// Why the daemon cannot be reached, while it is so.
+    pub unreached: Option<String>,
     pub current: Option<AgentId>,
     /// Since when it is in front.
     pub in_front_since: Timestamp,
@@ -302,6 +304,7 @@ impl Model {
             root: String::new(),
             roster: Roster::default(),
             link: Connection::Opening,
+            unreached: None,
             current: None,
             in_front_since: now,
             talks: BTreeMap::new(),

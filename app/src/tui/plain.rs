@@ -106,7 +106,7 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
                 let Some(msg) = msg else { break };
                 model.now = clock::now();
                 let msg = match msg {
-                    Msg::Unreached(why) if !is_typed => return Err(why),
+                    Msg::Unreached(why) if !is_typed && model.project.is_empty() => return Err(why),
                     msg => msg,
                 };
                 if matches!(msg, Msg::Events(_)) {

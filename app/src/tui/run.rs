@@ -383,7 +383,10 @@ impl ScreenLoop {
             }
             Effect::TryAgain => {
                 self.feed.try_again();
-                model.say("Trying again …");
+                model.say(match model.link {
+                    Connection::Up => "The daemon is connected.",
+                    Connection::Opening | Connection::Away { .. } => "Trying again …",
+                });
             }
             Effect::Copy(text) => {
                 let words = clipboard::copy(&text);

@@ -10,6 +10,7 @@ pub use message::{Failed, Msg, Tag, words};
 
 use super::act;
 use super::conversation::Inherited;
+use super::feed::words_of;
 use super::field::Field;
 use super::keys;
 use super::model::{Connection, Model, ScrollPosition};
@@ -105,7 +106,9 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             effects
         }
         Msg::Unreached(why) => {
-            model.say(format!("The daemon cannot be reached: {}", why.message));
+            let words = words_of(&why.message, why.hint.as_deref());
+            model.say(format!("The daemon cannot be reached: {words}"));
+            model.unreached = Some(words);
             Vec::new()
         }
         Msg::Trouble(trouble) => {
@@ -188,7 +191,7 @@ fn overview_came(model: &mut Model, overview: Overview) -> Vec<Effect> {
     if matches!(model.link, Connection::Away { .. }) {
         model.notice = None;
     }
-    model.link = Connection::Up;
+    (model.link, model.unreached) = (Connection::Up, None);
     if model.upto == EventId::START {
         model.upto = overview.head;
     }

@@ -1,6 +1,7 @@
 //! What commands and panels show is true, and in sentences.
 
 use super::{NOW, at_ann, control, id, press, seen, usage, write};
+use crate::report::{Code, Report};
 use crate::tui::conversation::BlockKind;
 use crate::tui::model::Model;
 use crate::tui::panel::SheetKind;
@@ -414,4 +415,20 @@ fn a_step_that_fails_is_told_once() {
         assert_eq!(model.notice(), told.then_some("Step alerts has failed · ^X a"));
         assert!(!update(&mut model, Msg::Quest(Box::new(document.clone()))).contains(&Effect::Bell));
     }
+}
+
+/// Why the daemon cannot be reached stays in sight until it can.
+#[test]
+fn why_the_daemon_cannot_be_reached_is_shown() {
+    let mut model = Model::new((80, 24), NOW, crate::tui::look::Look::PLAIN);
+    let why = Report::new(Code::Unreachable, "the database at postgres://127.0.0.1:1/none does not answer")
+        .hint("start it, or choose another store in hatchery.toml");
+    let later = hatchery_core::Timestamp(NOW.0 + 60_000);
+    update(&mut model, Msg::Unreached(why));
+    update(&mut model, Msg::Away { since: NOW, again: later });
+    update(&mut model, Msg::Tick(later));
+    let words = screen(&model).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("does not answer (start it, or choose another store in hatchery.toml)"), "{words}");
+    update(&mut model, super::overview(1, Vec::new()));
+    assert!(!screen(&model).contains("does not answer"), "{}", screen(&model));
 }

@@ -57,7 +57,7 @@ pub enum Msg {
     /// What is wrong with the store, or nothing any more.
     Trouble(Option<String>),
     Up,
-    /// The daemon could not be reached even once, and why.
+    /// The daemon cannot be reached, and why.
     Unreached(Report),
     /// Everything was heard up to this time.
     Away {
