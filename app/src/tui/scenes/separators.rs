@@ -204,3 +204,24 @@ fn a_narrow_separator_keeps_what_matters() {
         }
     }
 }
+
+/// What Enter will do is said whole on the narrowest screen.
+#[test]
+fn a_narrow_bottom_line_says_what_enter_does() {
+    let mut model = at_weaver_table((40, 24));
+    for away in [false, true] {
+        if away {
+            model.link = Connection::Away { since: at("14:02:11"), again: Timestamp(NOW.0 + 4_000) };
+        }
+        let agents: Vec<_> = model.roster.agents.keys().copied().collect();
+        for agent in agents {
+            model.visit(agent);
+            for text in ["", "hello", "/wait", "/clear"] {
+                (model.desk_mut().field, model.desk_mut().purpose) = (crate::tui::field::Field::of(text), None);
+                crate::tui::keys::settle_purpose(&mut model, true);
+                let bottom = crate::tui::scenes::shown(&model).lines().last().unwrap_or_default().to_owned();
+                assert!(!bottom.contains('…'), "{text}: {bottom}");
+            }
+        }
+    }
+}
