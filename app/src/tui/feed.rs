@@ -101,7 +101,8 @@ impl Feed {
                     }
                 }
             }
-            asked = false;
+            // One that was never there is started by each attempt. One that was stopped later stays so.
+            asked = cursor.is_none();
             if self.out.is_closed() {
                 return;
             }
