@@ -284,6 +284,18 @@ pub fn numbered_word(model: &Model, question: &QuestionView, number: &str) -> Op
     }
 }
 
+/// The answer that a number stands for, with the words behind it: `2 too slow` denies with a reason. Where a question takes any words, a
+/// number may be one of them.
+pub fn numbered_with_words(model: &Model, question: &QuestionView, typed: &str) -> Option<String> {
+    let (number, words) = typed.trim().split_once(char::is_whitespace).filter(|_| !question.takes.text)?;
+    let place = number.parse::<usize>().ok()?.checked_sub(1)?;
+    match &choices(model, question).get(place)?.answer {
+        ChosenAnswer::Deny => Some(format!("deny: {}", words.trim())),
+        ChosenAnswer::Own(begin) => Some(format!("{begin}{}", words.trim())),
+        ChosenAnswer::Word(_) | ChosenAnswer::ReadPlan(_) => None,
+    }
+}
+
 /// The choices in a few rows, each choice in one piece.
 pub fn numbered(choices: &[AnswerChoice], cells: usize) -> Vec<String> {
     let labels: Vec<String> = choices.iter().map(|choice| choice.label.clone()).collect();
