@@ -49,7 +49,7 @@ fn the_first_line_starts_an_agent() {
 fn commands_are_answered_in_their_order() {
     let workshop = Workshop::open();
     named(&workshop, "weaver", &[json!({ "text": "Ready." })]);
-    workshop.wait("its words", |event| event["content"] == "Ready.");
+    workshop.wait("the end of its turn", |event| event["type"] == "turn_ended");
     let ran = piped(&workshop.grounds, &[], "/agents\n/why\n/cost\n/diff\n/seats\n/budget 5\n/budget\n/budget\n");
     assert_eq!(ran.code, Some(1), "the last lines are mistakes: {ran:?}");
     assert!(!ran.stdout.contains("cannot be read") && !ran.stdout.contains("no agent yet"), "{ran:?}");
