@@ -22,7 +22,7 @@ use ratatui::text::{Line, Span};
 
 pub use home::TODAY_MS;
 pub use overlays::{PREFIX_PAUSE_MS, reader_end};
-pub use quest::listed as listed_steps;
+pub use quest::{end as quest_end, listed as listed_steps};
 #[cfg(test)]
 pub use separator::line as separator_line;
 pub use sheet::entry_at as sheet_row;

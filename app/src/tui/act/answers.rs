@@ -206,7 +206,7 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
             vec![answer_effect(model, id, answer)]
         }
         Need::FailedStep { quest, step } => {
-            let (quest, step) = (quest.id, quest.steps[step].id.to_string());
+            let (quest, at, step) = (quest.id, step, quest.steps[step].id.to_string());
             match choice {
                 0 => {
                     let path = step_path(&quest.to_string(), &step, "/retry");
@@ -218,6 +218,9 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
                 }
                 _ => {
                     let effects = open_quest(model, Some(quest));
+                    if let Some(Side::Quest(panel)) = &mut model.side {
+                        panel.step = at;
+                    }
                     effects.into_iter().chain(ward_output(model)).collect()
                 }
             }

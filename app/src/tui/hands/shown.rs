@@ -432,3 +432,42 @@ fn why_the_daemon_cannot_be_reached_is_shown() {
     update(&mut model, super::overview(1, Vec::new()));
     assert!(!screen(&model).contains("does not answer"), "{}", screen(&model));
 }
+
+/// What a ward said stands below what the step has come to, and is in sight on a small screen.
+#[test]
+fn what_a_ward_said_is_in_sight() {
+    let project = crate::tui::scenes::project::parcel_api((80, 24));
+    let mut model = at_ann();
+    model.roster.documents = project.roster.documents.clone();
+    let (quest, document) = model.roster.documents.iter().next().unwrap();
+    let (quest, step) = (*quest, document.steps[0].id.to_string());
+    drop(crate::tui::act::open_quest(&mut model, Some(quest)));
+    let output: String = (1..=60).map(|line| format!("output {line}\n")).collect();
+    let tag = crate::tui::update::Tag::Ward { step };
+    update(&mut model, Msg::Answer { tag, result: Ok(json!({ "text": output })) });
+    assert!(screen(&model).contains("output 60"), "{}", screen(&model));
+    for _ in 0..10 {
+        press(&mut model, KeyCode::PageUp);
+    }
+    assert!(!screen(&model).contains("output 60"), "{}", screen(&model));
+    for _ in 0..10 {
+        press(&mut model, KeyCode::Char(' '));
+    }
+    assert!(screen(&model).contains("output 60"), "{}", screen(&model));
+}
+
+/// "See what the ward said" is about the step that has failed, and not about another one of its quest.
+#[test]
+fn the_ward_of_the_failed_step_is_read() {
+    let project = crate::tui::scenes::project::parcel_api((80, 24));
+    let mut model = at_ann();
+    model.roster.documents = project.roster.documents.clone();
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('a'));
+    press(&mut model, KeyCode::Char('2'));
+    update(&mut model, Msg::Tick(hatchery_core::Timestamp(NOW.0 + 1_000)));
+    press(&mut model, KeyCode::Enter);
+    let Some(crate::tui::panel::Side::Quest(panel)) = &model.side else { panic!("{:?}", model.side) };
+    let step = &model.roster.documents[&panel.quest].steps[panel.step];
+    assert_eq!(step.id.to_string(), "alerts");
+}

@@ -37,7 +37,7 @@ pub(super) fn choose_step(model: &mut Model, down: bool) {
         true => listed.iter().find(|at| **at > panel.step).or(listed.last()),
         false => listed.iter().rev().find(|at| **at < panel.step).or(listed.first()),
     };
-    (panel.step, panel.ward) = (to.copied().unwrap_or(panel.step), None);
+    (panel.step, panel.ward, panel.scroll) = (to.copied().unwrap_or(panel.step), None, 0);
 }
 
 /// The next or previous one in Home: those that need you, then who works. Nothing is chosen in it yet.
@@ -110,6 +110,19 @@ fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
+/// Rows that a page of the quest is.
+const QUEST_PAGE: usize = 10;
+
+/// A page down or up in the quest, where what its step has come to is longer than the panel.
+fn scroll_quest(model: &mut Model, down: bool) {
+    let end = draw::quest_end(model);
+    let Some(Side::Quest(panel)) = &mut model.side else { return };
+    panel.scroll = match down {
+        true => panel.scroll.saturating_add(QUEST_PAGE).min(end),
+        false => panel.scroll.min(end).saturating_sub(QUEST_PAGE),
+    };
+}
+
 pub(super) fn in_side(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     match &model.side {
         Some(Side::Home(_)) => in_home(model, key),
@@ -119,6 +132,10 @@ pub(super) fn in_side(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                 Vec::new()
             }
             KeyCode::Enter => act::open_step(model),
+            KeyCode::PageDown | KeyCode::Char(' ') | KeyCode::PageUp | KeyCode::Char('b') => {
+                scroll_quest(model, matches!(key.code, KeyCode::PageDown | KeyCode::Char(' ')));
+                Vec::new()
+            }
             KeyCode::Char('r') => act::quest_command(model, "retry").map_or_else(Vec::new, |it| propose(model, &it)),
             KeyCode::Char('p') => act::quest_command(model, "pause").map_or_else(Vec::new, |it| propose(model, &it)),
             _ => leave_or_letter(model, key),

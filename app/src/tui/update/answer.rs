@@ -194,7 +194,8 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
                 let output = value["text"].as_str().or(value["output"].as_str()).unwrap_or_default();
                 let lines: Vec<String> = text::without_escapes(output).lines().map(str::to_owned).collect();
                 let last = lines[lines.len().saturating_sub(40)..].to_vec();
-                panel.ward = Some((format!("The ward of {step} said"), last));
+                // It stands at the end.
+                (panel.ward, panel.scroll) = (Some((format!("The ward of {step} said"), last)), usize::MAX);
             }
             Vec::new()
         }
