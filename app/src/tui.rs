@@ -13,6 +13,7 @@
 mod act;
 mod attach;
 mod background;
+mod clipboard;
 mod command;
 mod complete;
 mod conversation;

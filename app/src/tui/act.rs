@@ -12,11 +12,11 @@ mod switch;
 pub use agents::{arrive, ask_kill, fork, forked, interrupt, kill, post_about};
 pub use answers::{
     SENDING, answer_chosen, answer_effect, answer_oldest, choose, chosen_in_home, chosen_need, keep_own_words,
-    number_on_question, open_step, quest_command, set_own_words_aside,
+    number_on_question, open_step, quest_command, read_request, set_own_words_aside,
 };
 pub use panels::{
-    follow_sheet, open_quest, open_sheet, read_sheet, settle_step, sheet_due, toggle, toggle_tree, touch_sheet,
-    wanted_changes, wanted_quests,
+    LISTED_EVENTS, follow_sheet, log_path, open_quest, open_sheet, read_sheet, settle_step, sheet_due, toggle,
+    toggle_tree, touch_sheet, uncover, wanted_changes, wanted_quests,
 };
 pub use reading::{
     FURTHER_DOWN, answer_before, choose_block, code_of, fold, fold_turn, last_answer, scroll, to_begin, to_end, whole,

@@ -9,6 +9,7 @@ use super::field::Field;
 use super::here;
 use super::model::Model;
 use super::overlay::{Help, Overlay};
+use super::panel::Side;
 use super::update::{Attach, Effect, Tag};
 use super::window::Whole;
 use arguments::{Arguments, agent_and_text, event_id, numbered_answer, one_agent, question_and_text};
@@ -224,9 +225,22 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
                 let answer = act::answer_before(model, number - 1);
                 vec![Effect::Copy(answer.ok_or_else(|| format!("It has not said {number} things here."))?)]
             }
-            ("code", Some(answer)) => vec![Effect::Copy(act::code_of(&answer))],
+            ("code", Some(answer)) => match act::code_of(&answer) {
+                code if code.is_empty() => return Err("There is no code in its last answer.".to_owned()),
+                code => vec![Effect::Copy(code)],
+            },
             (_, Some(answer)) => vec![Effect::Copy(answer)],
         },
+        "find" if rest.is_empty() => return Err("/find needs the words to look for.".to_owned()),
+        // Where nothing can be scrolled, the events with these words are listed.
+        "find" if model.from_end => {
+            current?;
+            drop(act::open_sheet(model, super::panel::SheetKind::Log));
+            if let Some(Side::Sheet(sheet)) = &mut model.side {
+                sheet.filter = Field::of(rest);
+            }
+            act::read_sheet(model)
+        }
         "find" => {
             act::begin_search(model);
             if let Some(search) = &mut model.search {
@@ -265,7 +279,7 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
         "diff" => act::open_sheet(model, super::panel::SheetKind::Changes),
         "seats" => act::open_sheet(model, super::panel::SheetKind::Seats),
         "log" => match event_id(rest) {
-            Some(id) => act::goto(model, id),
+            Some(id) => act::goto(model, id)?,
             None => act::open_sheet(model, super::panel::SheetKind::Log),
         },
         "budget" => {
@@ -286,6 +300,10 @@ fn carry_out(model: &mut Model, text: &str) -> Result<Vec<Effect>, String> {
         "help" => {
             model.overlay = Some(Overlay::Help(Help { words: Field::of(rest), ..Help::default() }));
             Vec::new()
+        }
+        "attach" | "mouse" if model.from_end => {
+            let instead = if name == "attach" { " @PATH in a message names a file." } else { "" };
+            return Err(format!("/{name} needs the whole screen.{instead}"));
         }
         "attach" => match (rest, model.too_long.take()) {
             ("", None) => return Err("/attach needs the path of a file. Tab after @ completes one.".to_owned()),

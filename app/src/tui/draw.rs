@@ -21,8 +21,8 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 pub use home::TODAY_MS;
-pub use overlays::PREFIX_PAUSE_MS;
-pub use quest::listed as listed_steps;
+pub use overlays::{PREFIX_PAUSE_MS, reader_end};
+pub use quest::{end as quest_end, listed as listed_steps};
 #[cfg(test)]
 pub use separator::line as separator_line;
 pub use sheet::entry_at as sheet_row;
@@ -45,6 +45,8 @@ const WIDE_SIDE_CELLS: u16 = 61;
 const BOTTOM_FROM: u16 = 14;
 const TWO_ROWS_FROM: u16 = 30;
 const MAX_TEXT_ROWS: u16 = 10;
+/// The most rows under the separator that are not yours.
+const MAX_BELOW_ROWS: u16 = 6;
 
 /// Where everything is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +55,8 @@ pub struct Areas {
     pub talk: Option<Rect>,
     pub side: Option<Rect>,
     pub separator: Rect,
-    /// A sentence under the separator while the daemon is away.
-    pub away: Option<Rect>,
+    /// What stands under the separator while the daemon is away or its store is in trouble.
+    pub below: Option<Rect>,
     pub text: Rect,
     pub bottom: Option<Rect>,
 }
@@ -71,15 +73,23 @@ pub fn shows_tree(model: &Model) -> bool {
     }
 }
 
+/// Whether there is a bottom line. On a small screen it is there while something is typed on it.
+fn has_bottom(model: &Model) -> bool {
+    model.size.1 >= BOTTOM_FROM || bottom::is_typed_on(model)
+}
+
 pub fn areas(model: &Model) -> Areas {
     let (width, height) = model.size;
-    let bottom_rows = u16::from(height >= BOTTOM_FROM);
-    let away_rows = u16::from(matches!(model.link, Connection::Away { .. }) && height >= BOTTOM_FROM);
+    let bottom_rows = u16::from(has_bottom(model));
+    let below_rows = match height >= BOTTOM_FROM {
+        true => u16::try_from(below_separator(model).len()).unwrap_or(0).min(MAX_BELOW_ROWS),
+        false => 0,
+    };
     let least = if height >= TWO_ROWS_FROM { 2 } else { 1 };
     let most = MAX_TEXT_ROWS.min(height * 2 / 5).max(least);
     let wanted = u16::try_from(model.desk().field.rows(text_cells(width)).len()).unwrap_or(u16::MAX);
     let text_rows = wanted.clamp(least, most);
-    let body = height.saturating_sub(bottom_rows + away_rows + text_rows + 1);
+    let body = height.saturating_sub(bottom_rows + below_rows + text_rows + 1);
     let separator = body;
     // The conversation makes room for what lies under it, and comes back.
     let body = body - overlays::rows(model, body.saturating_sub(3));
@@ -119,10 +129,24 @@ pub fn areas(model: &Model) -> Areas {
         talk,
         side,
         separator: row(separator, 1),
-        away: (away_rows > 0).then(|| row(separator + 1, 1)),
-        text: row(separator + 1 + away_rows, text_rows),
+        below: (below_rows > 0).then(|| row(separator + 1, below_rows)),
+        text: row(separator + 1 + below_rows, text_rows),
         bottom: (bottom_rows > 0).then(|| row(height - 1, 1)),
     }
+}
+
+/// A sentence under the separator: that agents go on without the daemon, or all of what is wrong with the store.
+fn below_separator(model: &Model) -> Vec<String> {
+    let cells = usize::from(model.size.0);
+    const GOES_ON: &str = "Agents go on without it, and nothing that they say is lost.";
+    let words = match (model.link, &model.unreached) {
+        (Connection::Away { .. }, Some(why)) => format!("{why}\n{GOES_ON}"),
+        (Connection::Away { .. }, None) => GOES_ON.to_owned(),
+        (Connection::Opening | Connection::Up, _) => {
+            separator::cut_trouble(model, cells).unwrap_or_default().to_owned()
+        }
+    };
+    text::wrap(&text::clean(&words), cells.saturating_sub(2))
 }
 
 /// How wide the text is that you type.
@@ -165,9 +189,10 @@ pub fn draw(model: &Model, buffer: &mut Buffer) -> Option<Position> {
         cursor = at.filter(|_| model.focus == Focus::Side).or(cursor);
     }
     put(buffer, 0, areas.separator.y, width, &separator::line(model, usize::from(width)));
-    if let Some(area) = areas.away {
-        let words = " Agents go on without it, and nothing that they say is lost.";
-        put(buffer, 0, area.y, width, &Line::styled(words, model.look.style(Ink::Dim)));
+    if let Some(area) = areas.below {
+        for (y, words) in (area.y..area.bottom()).zip(below_separator(model)) {
+            put(buffer, 0, y, width, &Line::styled(format!(" {words}"), model.look.style(Ink::Dim)));
+        }
     }
     let caret = own_text(model, buffer, areas.text);
     if model.focus == Focus::Text {
@@ -221,13 +246,8 @@ fn first_start(model: &Model, buffer: &mut Buffer, area: Rect) {
     let dim = model.look.style(Ink::Dim);
     // Before the first answer, it is not known whether there are agents.
     if model.link == Connection::Opening || model.project.is_empty() {
-        put(
-            buffer,
-            area.x,
-            area.bottom().saturating_sub(1),
-            area.width,
-            &Line::styled("  Looking for the daemon …", dim),
-        );
+        let last = area.bottom().saturating_sub(1);
+        put(buffer, area.x, last, area.width, &Line::styled("  Looking for the daemon …", dim));
         return;
     }
     let accent = model.look.style(Ink::Accent);

@@ -83,18 +83,26 @@ impl Feed {
         let mut lost: Option<Lost> = None;
         let mut pause = FIRST_PAUSE;
         let mut asked = true;
+        // Why it could not be reached, as it was told last.
+        let mut told: Option<String> = None;
         loop {
             match self.opened(asked, &mut cursor, lost).await {
                 Ok((client, stream)) => {
-                    pause = FIRST_PAUSE;
+                    (pause, told) = (FIRST_PAUSE, None);
                     let end = self.pass_on(&client, stream, &mut cursor).await;
                     self.set_client(None);
                     lost = Some(Lost::by(end));
                 }
-                Err(why) if lost.is_none() => self.tell(Msg::Unreached(why)).await,
-                Err(_) => {}
+                Err(why) => {
+                    let is_worth_it = lost.is_none_or(|lost| lost.at.elapsed() + pause >= QUIET);
+                    if is_worth_it && told.as_ref() != Some(&why.message) {
+                        told = Some(why.message.clone());
+                        self.tell(Msg::Unreached(why)).await;
+                    }
+                }
             }
-            asked = false;
+            // One that was never there is started by each attempt. One that was stopped later stays so.
+            asked = cursor.is_none();
             if self.out.is_closed() {
                 return;
             }
@@ -477,7 +485,7 @@ fn is_repeatable(path: &str) -> bool {
 }
 
 /// An error in one line, with what to do next.
-fn words_of(message: &str, hint: Option<&str>) -> String {
+pub fn words_of(message: &str, hint: Option<&str>) -> String {
     let hint = hint.filter(|hint| !hint.is_empty()).map(|hint| format!(" ({hint})")).unwrap_or_default();
     format!("{message}{hint}").split_whitespace().collect::<Vec<_>>().join(" ")
 }

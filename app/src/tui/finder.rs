@@ -166,8 +166,16 @@ fn with_agent(model: &Model, agent: AgentId) -> Vec<FinderEntry> {
     ]
 }
 
+/// How many entries the finder lists.
+pub fn entry_count(model: &Model) -> usize {
+    match &model.overlay {
+        Some(Overlay::Finder(finder)) => entries(model, finder).entries.len(),
+        _ => 0,
+    }
+}
+
 /// What Enter would do in the finder.
-pub fn last_act(model: &Model) -> Option<Act> {
+pub fn chosen_act(model: &Model) -> Option<Act> {
     let Some(Overlay::Finder(finder)) = &model.overlay else { return None };
     let found = entries(model, finder).entries;
     found.get(finder.at.min(found.len().checked_sub(1)?)).map(|entry| entry.act.clone())
@@ -261,21 +269,22 @@ const KEYS: [(&str, &[KeyRow]); 5] = [
 /// The lines of the help, and which one is chosen.
 pub fn help_lines(model: &Model, help: &Help, cells: usize) -> Vec<(Line<'static>, bool)> {
     let look = model.look;
-    let typed = help.words.whole().to_lowercase();
-    if typed.is_empty() && help.page == 0 && cells >= 76 {
-        return key_columns(model);
+    let at = chosen_in_help(help, cells);
+    if is_in_columns(help, cells) {
+        return key_columns(model, at);
     }
     let entries = help_entries(help);
-    let count = entries.len();
-    let at = help.at.min(count.saturating_sub(1));
     let line = |(number, entry): (usize, HelpEntry)| {
-        let chosen = number == at;
+        let chosen = Some(number) == at;
         let mark = if chosen { Span::styled("❯", look.style(Ink::Accent)) } else { Span::raw(" ") };
         let key = Span::styled(
             text::padded(entry.key, 34.min(cells / 2)),
             look.style(if chosen { Ink::Bold } else { Ink::Accent }),
         );
-        (Line::from(vec![mark, key, Span::raw(text::cut(entry.what, cells / 2))]), chosen)
+        (
+            Line::from(vec![mark, key, Span::raw(text::cut(entry.what, cells.saturating_sub(34.min(cells / 2) + 2)))]),
+            chosen,
+        )
     };
     let lines: Vec<(Line<'static>, bool)> = entries.into_iter().enumerate().map(line).collect();
     match lines.is_empty() {
@@ -284,32 +293,63 @@ pub fn help_lines(model: &Model, help: &Help, cells: usize) -> Vec<(Line<'static
     }
 }
 
-fn key_columns(model: &Model) -> Vec<(Line<'static>, bool)> {
+/// Whether the keys stand side by side, as a page to read. Nothing is chosen on it at first.
+fn is_in_columns(help: &Help, cells: usize) -> bool {
+    help.words.is_empty() && help.page == 0 && cells >= 76
+}
+
+/// The entry that Enter carries out.
+fn chosen_in_help(help: &Help, cells: usize) -> Option<usize> {
+    let last = help_entries(help).len().checked_sub(1)?;
+    match help.at {
+        None if is_in_columns(help, cells) => None,
+        at => Some(at.unwrap_or(0).min(last)),
+    }
+}
+
+/// The next or previous entry.
+pub fn next_in_help(help: &Help, cells: usize, down: bool) -> Option<usize> {
+    let last = help_entries(help).len().checked_sub(1)?;
+    match (chosen_in_help(help, cells), down) {
+        (None, true) => Some(0),
+        (None, false) => Some(last),
+        (Some(at), true) => Some((at + 1).min(last)),
+        (Some(at), false) => Some(at.saturating_sub(1)),
+    }
+}
+
+fn key_columns(model: &Model, chosen: Option<usize>) -> Vec<(Line<'static>, bool)> {
     let look = model.look;
+    let is_entry = |(key, ..): &&KeyRow| !key.is_empty();
     let section = |at: usize| {
         let (title, rows) = &KEYS[at];
-        let mut lines: Vec<Vec<Span<'static>>> =
-            vec![vec![Span::styled(text::padded(title, 39), look.style(Ink::Bold))]];
+        let mut number: usize = KEYS[..at].iter().map(|(_, rows)| rows.iter().filter(is_entry).count()).sum();
+        let mut lines = vec![(vec![Span::styled(text::padded(title, 39), look.style(Ink::Bold))], false)];
         for (key, what, letter) in *rows {
             let width = if at == 1 { 6 } else { 9 };
             let moved = letter.map(|letter| model.keys.shown(letter)).filter(|shown| Some(*shown) != *letter);
-            let key = moved.map_or_else(|| (*key).to_owned(), |shown| format!("^X {shown}"));
-            lines.push(vec![
-                Span::styled(text::padded(&key, width), look.style(Ink::Accent)),
-                Span::raw(text::padded(what, 39 - width)),
-            ]);
+            let shown = moved.map_or_else(|| (*key).to_owned(), |shown| format!("^X {shown}"));
+            let is_chosen = !key.is_empty() && Some(number) == chosen;
+            number += usize::from(!key.is_empty());
+            let ink = if is_chosen { Ink::Found } else { Ink::Plain };
+            let spans = vec![
+                Span::styled(text::padded(&shown, width), look.style(Ink::Accent).patch(look.style(ink))),
+                Span::styled(text::padded(what, 39 - width), look.style(ink)),
+            ];
+            lines.push((spans, is_chosen));
         }
         lines
     };
-    let blank = || vec![vec![Span::raw(" ".repeat(39))]];
+    let blank = || vec![(vec![Span::raw(" ".repeat(39))], false)];
     let left: Vec<_> = [section(0), blank(), section(2), blank(), section(4)].concat();
     let right: Vec<_> = [section(1), blank(), section(3)].concat();
     (0..left.len().max(right.len()))
         .map(|at| {
             let mut spans = vec![Span::raw(" ")];
-            spans.extend(left.get(at).cloned().unwrap_or_else(|| vec![Span::raw(" ".repeat(39))]));
-            spans.extend(right.get(at).cloned().unwrap_or_default());
-            (Line::from(spans), false)
+            let (first, is_first) = left.get(at).cloned().unwrap_or_else(|| blank().remove(0));
+            let (second, is_second) = right.get(at).cloned().unwrap_or_default();
+            spans.extend(first.into_iter().chain(second));
+            (Line::from(spans), is_first || is_second)
         })
         .collect()
 }
@@ -329,8 +369,7 @@ fn help_entries(help: &Help) -> Vec<HelpEntry> {
 }
 
 /// What Enter would do in the help.
-pub fn help_act(help: &Help) -> Option<Act> {
-    let mut entries = help_entries(help);
-    let at = help.at.min(entries.len().checked_sub(1)?);
-    entries.swap_remove(at).act
+pub fn help_act(help: &Help, cells: usize) -> Option<Act> {
+    let at = chosen_in_help(help, cells)?;
+    help_entries(help).swap_remove(at).act
 }

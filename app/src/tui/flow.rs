@@ -15,6 +15,7 @@ use hatchery_core::partial::PartialKind;
 use ratatui::text::Line;
 use std::collections::BTreeMap;
 
+pub use blocks::crashed;
 pub use lines::number;
 
 /// So many tools in a row are folded to one line.
@@ -56,6 +57,8 @@ pub struct Flow<'a> {
     talk: &'a ConversationView,
     items: Vec<(BlockKey, FlowItem<'a>, bool)>,
     cells: usize,
+    /// How much of one text is laid out, in bytes.
+    most: usize,
 }
 
 impl<'a> Flow<'a> {
@@ -65,9 +68,14 @@ impl<'a> Flow<'a> {
 
     /// The same with another part of the conversation, or other folds.
     pub fn of(model: &'a Model, desk: &'a Desk, talk: &'a ConversationView, cells: usize) -> Self {
-        let mut flow = Self { model, desk, talk, items: Vec::new(), cells };
+        let mut flow = Self { model, desk, talk, items: Vec::new(), cells, most: lines::MAX_SHOWN_BYTES };
         flow.collect();
         flow
+    }
+
+    /// The same with long texts whole: for a pager, and not for a frame.
+    pub fn whole(self) -> Self {
+        Self { most: usize::MAX, ..self }
     }
 
     /// The place at the end of what is here. Only where nothing comes after it, one follows what arrives.
@@ -212,7 +220,13 @@ impl<'a> Flow<'a> {
     pub fn source(&self, key: BlockKey) -> String {
         let found = self.items.iter().find(|(other, ..)| *other == key).map(|(_, item, _)| *item);
         match found {
-            Some(FlowItem::Block { block, .. }) => source(block),
+            Some(FlowItem::Block { block, .. }) => match &block.kind {
+                BlockKind::Note { text, .. } | BlockKind::Across { text } => {
+                    let time = super::text::clock(block.at, self.model.offset_s);
+                    super::words::named(self.model, &text.replace("{time}", &time))
+                }
+                _ => source(block),
+            },
             Some(FlowItem::Group { blocks, .. }) => blocks.iter().map(source).collect::<Vec<_>>().join("\n"),
             Some(FlowItem::Waiting(outgoing)) => outgoing.field.whole(),
             Some(FlowItem::Partial(partial)) => partial.text.clone(),

@@ -2,9 +2,12 @@
 
 mod answers;
 mod arrivals;
+mod elsewhere;
 mod harm;
 mod kept;
 mod mouse;
+mod overlays;
+mod requests;
 mod settings;
 mod shown;
 mod window;

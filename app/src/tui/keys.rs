@@ -63,6 +63,13 @@ pub fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     if alt && let KeyCode::Char(letter @ ('e' | 'o' | 'j' | 'k' | 'a')) = key.code {
         return letter_of_prefix(model, letter);
     }
+    let is_typed_elsewhere =
+        model.search.as_ref().is_some_and(|search| search.typing) || (takes_text(model) && model.focus != Focus::Text);
+    // Where something else than your text is typed, they leave it.
+    let key = match key.code {
+        KeyCode::Char('c' | 'g') if control && is_typed_elsewhere => KeyEvent::from(KeyCode::Esc),
+        _ => key,
+    };
     if model.search.as_ref().is_some_and(|search| search.typing) {
         return in_search(model, key);
     }
@@ -90,10 +97,16 @@ fn takes_text(model: &Model) -> bool {
     }
 }
 
+/// Goes to your text.
+fn back_to_text(model: &mut Model) {
+    model.focus = Focus::Text;
+    act::uncover(model);
+}
+
 /// A letter with Ctrl or Alt where letters are keys. It is not the letter alone, and leaves or goes back as in your text.
 fn held_letter(model: &mut Model, letter: char, control: bool) -> Vec<Effect> {
     match letter {
-        'c' | 'g' if control => model.focus = Focus::Text,
+        'c' | 'g' if control => back_to_text(model),
         'd' if control && model.desk().field.is_empty() => model.quit = true,
         'd' if control => model.say("Ctrl-D leaves where your text is empty. Esc goes back to your text."),
         _ => {}
@@ -122,6 +135,11 @@ fn stays(model: &mut Model) -> bool {
 /// A paste is one insert into whatever is being typed. It never sends or runs anything.
 pub fn paste(model: &mut Model, pasted: &str) -> Vec<Effect> {
     stays(model);
+    // What follows a key that waits for a letter is no letter now.
+    (model.prefix, model.pending_g) = (None, false);
+    if let Some(awaited) = &mut model.awaited_fork {
+        awaited.stay = true;
+    }
     let line = || pasted.replace(['\n', '\r'], " ");
     if let Some(
         Overlay::Finder(Finder { words, .. })
@@ -148,7 +166,14 @@ pub fn paste(model: &mut Model, pasted: &str) -> Vec<Effect> {
         }
         return Vec::new();
     }
-    model.focus = Focus::Text;
+    if let Some(Side::Sheet(sheet)) = &mut model.side
+        && model.focus == Focus::Side
+        && sheet.filtering
+    {
+        sheet.filter.insert(&line());
+        return Vec::new();
+    }
+    back_to_text(model);
     model.recall.settle();
     let was_empty = model.desk().field.is_empty();
     if let Err(TooLong(bytes)) = model.desk_mut().field.paste(pasted) {

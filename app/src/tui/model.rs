@@ -35,6 +35,8 @@ pub struct Model {
     pub size: (u16, u16),
     /// The moment that is drawn.
     pub now: Timestamp,
+    /// When the terminal was opened.
+    pub began: Timestamp,
     /// The user's time zone.
     pub offset_s: i32,
     pub look: Look,
@@ -43,6 +45,8 @@ pub struct Model {
     pub root: String,
     pub roster: Roster,
     pub link: Connection,
+    /// Why the daemon cannot be reached, while it is so.
+    pub unreached: Option<String>,
     pub current: Option<AgentId>,
     /// Since when it is in front.
     pub in_front_since: Timestamp,
@@ -293,12 +297,14 @@ impl Model {
         Self {
             size,
             now,
+            began: now,
             offset_s: 0,
             look,
             project: String::new(),
             root: String::new(),
             roster: Roster::default(),
             link: Connection::Opening,
+            unreached: None,
             current: None,
             in_front_since: now,
             talks: BTreeMap::new(),

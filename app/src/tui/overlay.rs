@@ -66,7 +66,8 @@ pub enum Act {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Help {
     pub words: Field,
-    pub at: usize,
+    /// None before one was chosen.
+    pub at: Option<usize>,
     pub page: usize,
 }
 

@@ -4,12 +4,17 @@ use super::field::Field;
 use super::look::Ink;
 use super::model::Model;
 use super::text;
+use super::tool;
 use crate::http::{PermissionView, QuestionView};
 use hatchery_core::ask::{About, StepTrouble};
 use hatchery_core::permission::Access;
-use hatchery_core::{AgentId, EventId, QuestId, Timestamp};
+use hatchery_core::{Address, AgentId, EventId, QuestId, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// More rows of a request are not laid out for a frame.
+const MAX_ASKED_ROWS: usize = 2_000;
 
 /// The panel on the right.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +62,10 @@ pub struct Sheet {
     pub loading: bool,
     pub filter: Field,
     pub filtering: bool,
+    /// The events of the log that were read, the oldest first.
+    pub events: Vec<Value>,
+    /// The log is searched on before this event.
+    pub goes_on: Option<EventId>,
     /// Something happened that it shows: it is read again.
     pub stale: bool,
     /// When it was last read.
@@ -85,7 +94,10 @@ pub struct SheetRow {
 /// What Enter does on a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SheetAct {
-    ReadMail(EventId),
+    ReadMail {
+        id: EventId,
+        from: Address,
+    },
     ShowEvent(EventId),
     ShowFile(String),
     Go(AgentId),
@@ -95,6 +107,8 @@ pub enum SheetAct {
     Read {
         title: String,
         text: String,
+        /// Who wrote it, if it is a mail.
+        from: Option<Address>,
     },
 }
 
@@ -115,6 +129,17 @@ pub enum ChosenAnswer {
     Deny,
     /// Opens the plan that the question is about. It answers nothing.
     ReadPlan(QuestId),
+}
+
+impl SheetAct {
+    /// The agent that wrote a mail.
+    pub fn sender(&self) -> Option<AgentId> {
+        match self {
+            Self::ReadMail { from: Address::Agent(agent), .. }
+            | Self::Read { from: Some(Address::Agent(agent)), .. } => Some(*agent),
+            _ => None,
+        }
+    }
 }
 
 impl ChosenAnswer {
@@ -170,6 +195,8 @@ impl Sheet {
             loading: true,
             filter: Field::default(),
             filtering: false,
+            events: Vec::new(),
+            goes_on: None,
             stale: false,
             read: Timestamp(0),
         }
@@ -257,6 +284,18 @@ pub fn numbered_word(model: &Model, question: &QuestionView, number: &str) -> Op
     }
 }
 
+/// The answer that a number stands for, with the words behind it: `2 too slow` denies with a reason. Where a question takes any words, a
+/// number may be one of them.
+pub fn numbered_with_words(model: &Model, question: &QuestionView, typed: &str) -> Option<String> {
+    let (number, words) = typed.trim().split_once(char::is_whitespace).filter(|_| !question.takes.text)?;
+    let place = number.parse::<usize>().ok()?.checked_sub(1)?;
+    match &choices(model, question).get(place)?.answer {
+        ChosenAnswer::Deny => Some(format!("deny: {}", words.trim())),
+        ChosenAnswer::Own(begin) => Some(format!("{begin}{}", words.trim())),
+        ChosenAnswer::Word(_) | ChosenAnswer::ReadPlan(_) => None,
+    }
+}
+
 /// The choices in a few rows, each choice in one piece.
 pub fn numbered(choices: &[AnswerChoice], cells: usize) -> Vec<String> {
     let labels: Vec<String> = choices.iter().map(|choice| choice.label.clone()).collect();
@@ -285,12 +324,37 @@ pub fn permission_words(model: &Model, permission: &PermissionView) -> (String, 
     let place = place.unwrap_or_default();
     match &permission.access {
         Access::Execute { command } => (format!("May it run this{place}?"), command.clone()),
-        Access::Edit { path } => (format!("May it change this{place}?"), path.clone()),
+        Access::Edit { path } => {
+            let what = tool::asked_change(&permission.tool, &permission.input, path);
+            (format!("May it change this{place}?"), what)
+        }
         Access::Read { path } => (format!("May it read this{place}?"), path.clone()),
         Access::Other | Access::OwnTool | Access::NotOffered => {
             (format!("May it use {}{place}?", permission.tool), permission.input.clone())
         }
     }
+}
+
+/// What a request is about in rows, at most so many, with what each row means: lines that are added and removed have their sign.
+pub fn asked_rows(what: &str, cells: usize, most: usize) -> Vec<(String, Ink)> {
+    let mut rows = Vec::new();
+    for (at, line) in what.lines().enumerate() {
+        let ink = match line.get(..2) {
+            Some("+ ") if at > 0 => Ink::Good,
+            Some("- ") if at > 0 => Ink::Bad,
+            _ => Ink::Code,
+        };
+        rows.extend(text::wrap(&text::clean(line), cells).into_iter().map(|row| (row, ink)));
+        if rows.len() > MAX_ASKED_ROWS {
+            break;
+        }
+    }
+    if rows.len() > most {
+        let rest = rows.len() + 1 - most;
+        rows.truncate(most.saturating_sub(1));
+        rows.push((format!("… {rest} more rows: ^X a, then v, shows all"), Ink::Dim));
+    }
+    rows
 }
 
 /// The same in one line.

@@ -2,12 +2,15 @@
 //! choices are numbered. The commands and the drafts are the same.
 
 mod spoken;
+mod told;
 
 pub(super) use spoken::Spoken;
 #[cfg(test)]
 pub(super) use spoken::prompt;
+pub(super) use told::transcript;
 
 use super::act;
+use super::clipboard;
 use super::command;
 use super::drafts::Drafts;
 use super::feed::{self, Feed, QUEUE};
@@ -15,7 +18,7 @@ use super::field::Field;
 use super::keys;
 use super::look::Look;
 use super::model::{Connection, Model, Purpose};
-use super::overlay::Overlay;
+use super::overlay::{Overlay, TextReader};
 use super::panel::chosen_by_number;
 use super::run::TuiOptions;
 use super::text;
@@ -103,7 +106,7 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
                 let Some(msg) = msg else { break };
                 model.now = clock::now();
                 let msg = match msg {
-                    Msg::Unreached(why) if !is_typed => return Err(why),
+                    Msg::Unreached(why) if !is_typed && model.project.is_empty() => return Err(why),
                     msg => msg,
                 };
                 if matches!(msg, Msg::Events(_)) {
@@ -111,7 +114,7 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
                 }
                 has_failed |= is_failure(&msg);
                 let effects = update(model, msg);
-                start(model, &feed, &mut tasks, effects);
+                has_failed |= !start(model, &feed, &mut tasks, effects);
             }
             Some(_) = tasks.join_next() => {}
             () = sleep_until(refresh_at) => {
@@ -186,9 +189,17 @@ fn start(model: &mut Model, feed: &Feed, tasks: &mut JoinSet<()>, effects: Vec<E
         match effect {
             effect if feed::is_request(&effect) => feed.start(effect, tasks),
             Effect::TryAgain => feed.try_again(),
-            Effect::Copy(_) | Effect::Pager(_) | Effect::Editor(_) | Effect::Attach(_) => {
-                model.say("This needs the whole screen.");
-                can_all = false;
+            Effect::Pager(text) => {
+                let title = model.current.map(|agent| format!("The conversation with {}", model.name(agent)));
+                let title = title.unwrap_or_else(|| "The conversation".to_owned());
+                model.overlay = Some(Overlay::Reader(TextReader { title, text, top: 0 }));
+            }
+            Effect::Copy(text) => {
+                let copied = clipboard::of_system(&text);
+                can_all &= copied.is_some();
+                model.say(
+                    copied.unwrap_or_else(|| "There is no clipboard. /history prints the conversation.".to_owned()),
+                );
             }
             _ => {}
         }

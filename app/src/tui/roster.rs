@@ -139,6 +139,27 @@ impl State {
         }
     }
 
+    /// Its name, where there is room for nothing else.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Asks => "asks you",
+            Self::Silent => "silent",
+            Self::BudgetUsed => "no budget",
+            Self::Working => "working",
+            Self::Starting => "starting",
+            Self::Stopping => "stopping",
+            Self::Listening => "listening",
+            Self::Resting => "resting",
+            Self::Done => "done",
+            Self::Parked => "parked",
+            Self::Asleep => "asleep",
+            Self::Hatching => "hatching",
+            Self::Crashed => "crashed",
+            Self::Failed => "failed",
+            Self::Dead => "dead",
+        }
+    }
+
     pub fn is_at_work(self) -> bool {
         matches!(self, Self::Working | Self::Starting | Self::Stopping)
     }

@@ -2,6 +2,7 @@
 
 use super::attach::Attachments;
 use super::background;
+use super::clipboard;
 use super::drafts::Drafts;
 use super::draw;
 use super::feed::{self, Feed, QUEUE};
@@ -14,11 +15,11 @@ use crate::config::{Config, Flags, Runs, Tui};
 use crate::harness::find_program;
 use crate::project::Project;
 use crate::report::{Context as _, Report};
-use base64::Engine as _;
 use crossterm::event::{
     DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture, Event, EventStream, KeyCode,
     KeyEvent, KeyModifiers, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
 };
+use crossterm::style::Print;
 use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, SetTitle,
 };
@@ -48,6 +49,9 @@ const SAVE_AFTER: Duration = Duration::from_millis(300);
 const TYPED_AT_ONCE: usize = 32;
 /// How many events of the terminal are taken in before a frame is drawn.
 const MAX_BATCH: usize = 4_096;
+/// Has the terminal keep its title, and take it back (XTWINOPS). Terminals that do not know it ignore it.
+const KEEP_TITLE: &str = "\x1b[22;2t";
+const TITLE_BACK: &str = "\x1b[23;2t";
 /// The buffer of one frame: one write is one frame.
 const FRAME_BYTES: usize = 256 << 10;
 
@@ -96,7 +100,8 @@ pub fn run(project: &Project, options: &TuiOptions) -> Result<ExitCode, Report> 
     runtime.shutdown_background();
     outcome?;
     saved.context("your text could not be kept")?;
-    println!("{}", goodbye(&model));
+    // The terminal may be gone, as after SIGHUP.
+    writeln!(std::io::stdout(), "{}", goodbye(&model)).unwrap_or_default();
     Ok(ExitCode::SUCCESS)
 }
 
@@ -264,15 +269,23 @@ fn concerns(model: &Model, msg: &Msg) -> bool {
 /// When something changes by itself: an age, a notice, the letters after `^X`.
 fn next_tick(model: &Model) -> Duration {
     let until = |at: Timestamp| Duration::from_millis(u64::try_from(at.0 - clock::now().0).unwrap_or(0).max(1));
+    // Ages are told in seconds up to a minute.
+    let is_young = |at: Timestamp| model.now.0 - at.0 < 60_000;
     let current = model.current.and_then(|agent| model.roster.agents.get(&agent));
     let ticks = |agent: &super::roster::RosterAgent| {
         let state = model.roster.state(agent);
         matches!(state, State::Crashed | State::Hatching)
             || state.is_at_work()
-            || (matches!(state, State::Asks | State::Silent) && model.now.0 - agent.heard.0 < 60_000)
+            || (matches!(state, State::Asks | State::Silent) && is_young(agent.heard))
     };
-    let lively = current.is_some_and(ticks)
-        || (draw::shows_tree(model) || model.side.is_some()) && model.roster.working().next().is_some();
+    let roster = &model.roster;
+    let lists = draw::shows_tree(model) || model.side.is_some();
+    let in_lists = || {
+        roster.working().next().is_some()
+            || roster.needs().iter().any(|need| is_young(need.since()))
+            || roster.agents.values().any(|agent| is_young(agent.heard))
+    };
+    let lively = current.is_some_and(ticks) || (lists && in_lists());
     let mut next = match lively || matches!(model.link, Connection::Away { .. }) {
         true => Duration::from_millis(1_000 - u64::try_from(clock::now().0.rem_euclid(1_000)).unwrap_or(0)),
         false => Duration::from_secs(60),
@@ -370,10 +383,13 @@ impl ScreenLoop {
             }
             Effect::TryAgain => {
                 self.feed.try_again();
-                model.say("Trying again …");
+                model.say(match model.link {
+                    Connection::Up => "The daemon is connected.",
+                    Connection::Opening | Connection::Away { .. } => "Trying again …",
+                });
             }
             Effect::Copy(text) => {
-                let words = copy(&text);
+                let words = clipboard::copy(&text);
                 model.say(words);
             }
             Effect::Bell if model.bell => {
@@ -416,6 +432,7 @@ impl ScreenLoop {
     ) -> Result<EventStream, Report> {
         drop(input);
         leave();
+        self.title.clear();
         work(model);
         enter(model.mouse).context("the terminal cannot be used")?;
         if let Ok(size) = crossterm::terminal::size() {
@@ -437,7 +454,7 @@ fn blank(screen: &mut Screen) -> Result<(), Report> {
 fn enter(mouse: bool) -> std::io::Result<()> {
     crossterm::terminal::enable_raw_mode()?;
     let mut out = std::io::stdout();
-    out.queue(EnterAlternateScreen)?.queue(EnableBracketedPaste)?;
+    out.queue(Print(KEEP_TITLE))?.queue(EnterAlternateScreen)?.queue(EnableBracketedPaste)?;
     // Terminals that do not know it ignore it: Shift-Enter is told apart where it can be.
     out.queue(PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES))?;
     if mouse {
@@ -454,6 +471,7 @@ fn leave() {
             .queue(PopKeyboardEnhancementFlags)?
             .queue(DisableBracketedPaste)?
             .queue(LeaveAlternateScreen)?
+            .queue(Print(TITLE_BACK))?
             .queue(crossterm::cursor::Show)?;
         out.flush()
     })();
@@ -506,40 +524,5 @@ fn page(model: &mut Model, text: &str) {
     })();
     if let Err(error) = shown {
         model.say(format!("The pager cannot be started: {error}"));
-    }
-}
-
-/// By the system's clipboard if local, by the terminal otherwise. Where nothing confirms it, it is not called copied.
-fn copy(text: &str) -> String {
-    let remote = std::env::var_os("SSH_TTY").is_some() || std::env::var_os("SSH_CONNECTION").is_some();
-    let graphical = std::env::var_os("WAYLAND_DISPLAY").is_some()
-        || std::env::var_os("DISPLAY").is_some()
-        || cfg!(target_os = "macos");
-    if !remote && graphical {
-        for (program, arguments) in
-            [("wl-copy", &[][..]), ("pbcopy", &[]), ("xclip", &["-selection", "clipboard"]), ("xsel", &["-ib"])]
-        {
-            let child = Command::new(program)
-                .args(arguments)
-                .stdin(Stdio::piped())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn();
-            let Ok(mut child) = child else { continue };
-            let written = child.stdin.take().is_some_and(|mut pipe| pipe.write_all(text.as_bytes()).is_ok());
-            if written && child.wait().is_ok_and(|status| status.success()) {
-                return format!("copied {}", super::text::size(text.len()));
-            }
-        }
-    }
-    let encoded = base64::engine::general_purpose::STANDARD.encode(text);
-    let sequence = match std::env::var_os("TMUX").is_some() {
-        true => format!("\x1bPtmux;\x1b\x1b]52;c;{encoded}\x07\x1b\\"),
-        false => format!("\x1b]52;c;{encoded}\x07"),
-    };
-    let mut out = std::io::stdout();
-    match out.write_all(sequence.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => format!("sent {} to the terminal's clipboard", super::text::size(text.len())),
-        Err(error) => format!("it cannot be copied: {error}"),
     }
 }

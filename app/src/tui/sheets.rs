@@ -1,10 +1,12 @@
 //! Fills the list panels from the daemon's answers.
 
+use super::act;
 use super::look::Ink;
 use super::model::Model;
 use super::panel::{Sheet, SheetAct, SheetKind, SheetRow, Side};
 use super::roster::dollars;
 use super::text;
+use super::update::{Effect, Tag};
 use super::words::counted;
 use crate::http::{MailThreads, SeatList, SeenState, UsageView, WhyView};
 use crate::worktree::Changes;
@@ -16,22 +18,68 @@ use serde_json::Value;
 const EVIDENCE_CELLS: usize = 40;
 
 /// Puts an answer into the open list, if it is the answer to what that list has asked for.
-pub fn fill(model: &mut Model, of: (SheetKind, Option<AgentId>), value: &Value) {
-    let Some(Side::Sheet(sheet)) = &model.side else { return };
-    let (kind, agent) = (sheet.kind, sheet.agent);
-    if of != (kind, agent) {
-        return;
+pub fn fill(model: &mut Model, of: (SheetKind, Option<AgentId>), value: &Value) -> Vec<Effect> {
+    let Some(Side::Sheet(sheet)) = &model.side else { return Vec::new() };
+    if of != (sheet.kind, sheet.agent) {
+        return Vec::new();
     }
+    let (kind, agent) = (sheet.kind, sheet.agent);
     let name = agent.map(|agent| model.name(agent)).unwrap_or_default();
     let (title, rows) = match kind {
         SheetKind::Mail => mail(model, value),
-        SheetKind::Log => log(model, sheet, value),
+        SheetKind::Log => {
+            if let Some(Side::Sheet(sheet)) = &mut model.side {
+                sheet.events = events_of(value);
+            }
+            return list_log(model, value);
+        }
         SheetKind::Why => why(model, &name, value),
         SheetKind::Changes => changes(&name, value),
         SheetKind::Cost => cost(model, value),
         SheetKind::Seats => seats(value),
     };
+    list(model, title, rows);
+    Vec::new()
+}
+
+/// An earlier part of the log came, for a list that has room for it.
+pub fn add_earlier(model: &mut Model, agent: Option<AgentId>, before: EventId, value: &Value) -> Vec<Effect> {
+    let Some(Side::Sheet(sheet)) = &mut model.side else { return Vec::new() };
+    if (sheet.kind, sheet.agent, sheet.goes_on) != (SheetKind::Log, agent, Some(before)) {
+        return Vec::new();
+    }
+    let mut events = events_of(value);
+    events.append(&mut sheet.events);
+    sheet.events = events;
+    list_log(model, value)
+}
+
+fn events_of(value: &Value) -> Vec<Value> {
+    value["events"].as_array().cloned().unwrap_or_default()
+}
+
+/// Lists the events that were read. One answer of the daemon reaches only so far back: the search goes on until the list is full.
+fn list_log(model: &mut Model, value: &Value) -> Vec<Effect> {
+    let Some(Side::Sheet(sheet)) = &mut model.side else { return Vec::new() };
+    let from = value["from"].as_u64().map(EventId).filter(|from| *from > EventId::START && value["more"] == true);
+    sheet.goes_on = from.filter(|_| sheet.events.len() < act::LISTED_EVENTS).map(EventId::next);
+    let Some(Side::Sheet(sheet)) = &model.side else { return Vec::new() };
+    let (title, rows) = log(model, sheet);
+    let next = sheet.goes_on.map(|before| Effect::Get {
+        tag: Tag::MoreOfLog { agent: sheet.agent, before },
+        path: act::log_path(sheet, before),
+    });
+    list(model, title, rows);
     if let Some(Side::Sheet(sheet)) = &mut model.side {
+        sheet.loading = next.is_some();
+    }
+    next.into_iter().collect()
+}
+
+/// Puts rows into the open list.
+fn list(model: &mut Model, title: String, rows: Vec<SheetRow>) {
+    if let Some(Side::Sheet(sheet)) = &mut model.side {
+        let kind = sheet.kind;
         let last = rows.len().saturating_sub(1);
         let was_last = sheet.cursor + 1 >= sheet.rows.len();
         let chosen = sheet.rows.get(sheet.cursor).and_then(|row| row.act.clone());
@@ -65,7 +113,7 @@ fn mail(model: &Model, value: &Value) -> (String, Vec<SheetRow>) {
             left: format!("● {}", who(seen.mail.from)),
             right: text::age(model.now.0 - seen.mail.sent.0),
             ink: Ink::Bold,
-            act: Some(SheetAct::ReadMail(seen.mail.id)),
+            act: Some(SheetAct::ReadMail { id: seen.mail.id, from: seen.mail.from }),
         });
     }
     for seen in read {
@@ -75,7 +123,7 @@ fn mail(model: &Model, value: &Value) -> (String, Vec<SheetRow>) {
             left: format!("  {title}: {line}"),
             right: text::age(model.now.0 - seen.mail.sent.0),
             ink: Ink::Plain,
-            act: Some(SheetAct::Read { title, text: seen.mail.body }),
+            act: Some(SheetAct::Read { title, text: seen.mail.body, from: Some(seen.mail.from) }),
         });
     }
     let title = match (count, rows.is_empty()) {
@@ -86,8 +134,8 @@ fn mail(model: &Model, value: &Value) -> (String, Vec<SheetRow>) {
     (title, rows)
 }
 
-fn log(model: &Model, sheet: &Sheet, value: &Value) -> (String, Vec<SheetRow>) {
-    let events = value["events"].as_array().cloned().unwrap_or_default();
+fn log(model: &Model, sheet: &Sheet) -> (String, Vec<SheetRow>) {
+    let events = &sheet.events;
     let rows: Vec<SheetRow> = events
         .iter()
         .map(|event| {
@@ -119,9 +167,13 @@ fn log(model: &Model, sheet: &Sheet, value: &Value) -> (String, Vec<SheetRow>) {
             }
         })
         .collect();
-    let rows = with_notices(model, rows, &events);
+    let rows = with_notices(model, rows, events);
     let of =
         sheet.agent.map(|agent| format!(" of {}", model.name(agent))).unwrap_or_else(|| " of all agents".to_owned());
+    if let Some(before) = sheet.goes_on {
+        let count = text::thousands(u64::try_from(events.len()).unwrap_or(u64::MAX));
+        return (format!("{count} found · searched to #{}", text::thousands(before.0)), rows);
+    }
     let title = match rows.is_empty() {
         true => format!("No match. {} events are there.", text::thousands(model.upto.0)),
         false if events.len() == 1 => format!("The last event{of}"),
@@ -138,7 +190,11 @@ fn with_notices(model: &Model, rows: Vec<SheetRow>, events: &[Value]) -> Vec<She
         left: format!("only here: {}", text::clean(said)),
         right: text::clock(*at, model.offset_s),
         ink: Ink::Dim,
-        act: None,
+        act: Some(SheetAct::Read {
+            title: format!("Only here, at {}", text::clock(*at, model.offset_s)),
+            text: said.clone(),
+            from: None,
+        }),
     };
     let mut all = Vec::with_capacity(rows.len());
     for (event, of_event) in events.iter().zip(rows) {

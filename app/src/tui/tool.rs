@@ -1,6 +1,7 @@
 //! A tool call of an agent: what it was called with, what came of it, and its lines when it is opened. Pure.
 
 use super::text;
+use super::words::counted;
 use hatchery_core::Timestamp;
 use hatchery_core::quest::SIGNAL_TOOL;
 use hatchery_core::roles::titled;
@@ -126,7 +127,7 @@ impl Tool {
             };
         }
         if !self.subagent.is_empty() {
-            return format!("sub-agent · {} messages", self.subagent.len());
+            return format!("sub-agent · {}", counted(self.subagent.len(), "message"));
         }
         let (added, removed) = self.changed_lines();
         match (added, removed) {
@@ -247,6 +248,28 @@ pub fn target(input: &Value) -> String {
     let line = by_name.or_else(first).unwrap_or_default();
     let line = line.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     text::clean(line).into_owned()
+}
+
+/// What a request to change a file is about: the file, and the lines that it adds and removes, or else everything it was called with.
+pub fn asked_change(name: &str, input: &str, path: &str) -> String {
+    let call = serde_json::json!({ "name": name, "input": serde_json::from_str::<Value>(input).unwrap_or_default() });
+    let tool = Tool::read(&call.to_string());
+    let mut rows = vec![path.to_owned()];
+    rows.extend(tool.changes().into_iter().filter_map(|line| match line {
+        ToolLine::Added(_, words) => Some(format!("+ {words}")),
+        ToolLine::Removed(_, words) => Some(format!("- {words}")),
+        ToolLine::Same(_, words) => Some(format!("  {words}")),
+        ToolLine::Output(_) | ToolLine::Subagent(..) => None,
+    }));
+    if rows.len() == 1 {
+        let arguments = tool.input.as_object().into_iter().flatten().filter(|(_, value)| value.as_str() != Some(path));
+        rows.extend(arguments.map(|(name, value)| match value.as_str() {
+            Some(words) if words.contains('\n') => format!("{name}:\n{words}"),
+            Some(words) => format!("{name}: {words}"),
+            None => format!("{name}: {value}"),
+        }));
+    }
+    rows.join("\n")
 }
 
 /// What was removed and added, each change with the line before it. Lines that were removed have their old numbers.

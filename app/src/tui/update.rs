@@ -10,6 +10,7 @@ pub use message::{Failed, Msg, Tag, words};
 
 use super::act;
 use super::conversation::Inherited;
+use super::feed::words_of;
 use super::field::Field;
 use super::keys;
 use super::model::{Connection, Model, ScrollPosition};
@@ -58,9 +59,11 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
         Msg::Tick(now) => tick(model, now),
         Msg::Overview(overview) => overview_came(model, *overview),
         Msg::Quest(document) => {
+            let before = need_keys(model);
             model.roster.documents.insert(document.id, *document);
             act::settle_step(model);
-            Vec::new()
+            // A failed step is known with the document of its quest.
+            needs_came(model, &before).into_iter().collect()
         }
         Msg::Agent(view) => {
             model.roster.take_agent(*view);
@@ -103,7 +106,9 @@ fn changed(model: &mut Model, msg: Msg) -> Vec<Effect> {
             effects
         }
         Msg::Unreached(why) => {
-            model.say(format!("The daemon cannot be reached: {}", why.message));
+            let words = words_of(&why.message, why.hint.as_deref());
+            model.say(format!("The daemon cannot be reached: {words}"));
+            model.unreached = Some(words);
             Vec::new()
         }
         Msg::Trouble(trouble) => {
@@ -180,13 +185,13 @@ fn fold_out_of_sight(model: &mut Model) {
 
 fn overview_came(model: &mut Model, overview: Overview) -> Vec<Effect> {
     let first = model.link == Connection::Opening || model.project.is_empty();
-    let needed_before: BTreeSet<String> = model.roster.needs().iter().map(Need::key).collect();
+    let needed_before = need_keys(model);
     model.project = overview.project.rsplit('/').next().unwrap_or_default().to_owned();
     // What was said about a daemon that is away is over.
     if matches!(model.link, Connection::Away { .. }) {
         model.notice = None;
     }
-    model.link = Connection::Up;
+    (model.link, model.unreached) = (Connection::Up, None);
     if model.upto == EventId::START {
         model.upto = overview.head;
     }
@@ -202,9 +207,8 @@ fn overview_came(model: &mut Model, overview: Overview) -> Vec<Effect> {
     if first && model.size.0 >= 160 && model.side.is_none() && !model.side_closed {
         model.side = Some(Side::Home(super::panel::Home::default()));
     }
-    // Once for each need that came up, also when another one is gone.
-    if !first && model.roster.needs().iter().any(|need| !needed_before.contains(&need.key())) {
-        effects.push(Effect::Bell);
+    if !first {
+        effects.extend(needs_came(model, &needed_before));
     }
     if first && let Some(Side::Sheet(sheet)) = &mut model.side {
         // It was open when the terminal was left.
@@ -215,6 +219,26 @@ fn overview_came(model: &mut Model, overview: Overview) -> Vec<Effect> {
     effects.extend(act::flush(model));
     effects.extend(act::arrive(model));
     effects
+}
+
+fn need_keys(model: &Model) -> BTreeSet<String> {
+    model.roster.needs().iter().map(Need::key).collect()
+}
+
+/// Once for each need that came up, also when another one is gone. That an agent asks is told with its event.
+fn needs_came(model: &mut Model, before: &BTreeSet<String>) -> Option<Effect> {
+    let needs = model.roster.needs();
+    let is_new = |need: &&Need<'_>| !before.contains(&need.key()) && need.since() >= model.began;
+    let mut new = needs.iter().filter(is_new).peekable();
+    new.peek()?;
+    let failed = new.find_map(|need| match need {
+        Need::FailedStep { quest, step } => Some(format!("Step {} has failed · ^X a", quest.steps[*step].id)),
+        Need::Question(_) => None,
+    });
+    if let Some(failed) = failed.filter(|_| !model.from_end) {
+        model.say(failed);
+    }
+    Some(Effect::Bell)
 }
 
 /// Whether this is the whole of a text that was being written.

@@ -22,6 +22,18 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", text::thousands(u64::try_from(count).unwrap_or(u64::MAX)))
 }
 
+/// A sentence of a conversation with the names of the agents in it. Harmless.
+pub fn named(model: &Model, text: &str) -> String {
+    const BEGIN: &str = "{agent:";
+    let mut out = text::clean(text).into_owned();
+    while let Some(from) = out.find(BEGIN) {
+        let Some(length) = out[from..].find('}') else { break };
+        let agent = out[from + BEGIN.len()..from + length].parse();
+        out.replace_range(from..=from + length, &agent.map(|agent| model.name(agent)).unwrap_or_default());
+    }
+    out
+}
+
 /// The state of an agent and the newest evidence: in a narrow and in a wide form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateWords {
@@ -226,8 +238,36 @@ pub fn age_of(model: &Model, agent: &RosterAgent) -> String {
     }
 }
 
-/// What Enter will do with the text that is being typed.
+/// What Enter will do with the text that is being typed, in fewer words where there is little room.
 pub fn enter_does(model: &Model) -> String {
+    let does = enter_does_in_full(model);
+    match text::width(&does) + 2 > usize::from(model.size.0) {
+        true => enter_does_shortly(model).map_or(does, str::to_owned),
+        false => does,
+    }
+}
+
+/// The same where the sentence does not fit. None where its begin says enough.
+fn enter_does_shortly(model: &Model) -> Option<&'static str> {
+    let purpose = model.desk().purpose.filter(|_| !model.desk().field.is_empty());
+    let is_said = matches!(purpose, None | Some(Purpose::Message)) && model.current.is_some();
+    let agent = model.current.and_then(|agent| model.roster.agents.get(&agent));
+    match (model.link, purpose, agent.map(|agent| model.roster.state(agent))) {
+        (Connection::Away { .. }, ..) if is_said => Some("Enter keeps it until it can be sent."),
+        (Connection::Away { .. }, ..) => Some("Away. Enter tries it all the same."),
+        (_, Some(Purpose::Command), _) => Some("Enter carries the command out."),
+        (_, Some(Purpose::Answer(id)), _) if model.roster.questions.iter().all(|it| it.id != id) => {
+            Some("No longer asked. Enter keeps it here.")
+        }
+        (_, Some(Purpose::Answer(_)), _) => None,
+        (.., Some(State::Parked | State::BudgetUsed)) => Some("It hears this when it goes on."),
+        (.., Some(State::Stopping | State::Hatching)) => Some("Enter starts it again."),
+        (.., Some(State::Asleep)) => Some("Enter wakes and starts it."),
+        _ => None,
+    }
+}
+
+fn enter_does_in_full(model: &Model) -> String {
     let (wide, narrow) = (model.size.0 >= 100, model.size.0 < 70);
     let desk = model.desk();
     if let Connection::Away { .. } = model.link {

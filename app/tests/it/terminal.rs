@@ -2,6 +2,7 @@
 
 mod plain;
 
+use super::support::daemon::Grounds;
 use super::support::tmux::Terminal;
 use super::support::workshop::Workshop;
 use rustix::process::{Pid, Signal, kill_process};
@@ -190,6 +191,19 @@ fn a_daemon_that_is_killed_comes_back_and_nothing_is_twice_or_missing() {
 }
 
 /// A daemon that hangs keeps its connections, so that nothing breaks off: its silence has to be noticed.
+/// The reason is not over with the message on the bottom line, and later attempts do not hide it.
+#[test]
+fn a_daemon_that_cannot_start_is_told_with_its_reason() {
+    let grounds = Grounds::with("store = \"postgres://nobody@127.0.0.1:1/none\"\n");
+    let test = "a_daemon_that_cannot_start_is_told_with_its_reason";
+    let Some(terminal) = Terminal::open(&grounds, (80, 24), test) else { return };
+    terminal.see("The daemon cannot be reached:");
+    let screen = terminal.see_that("the reason alone", |screen| {
+        screen.contains("the daemon is away") && !screen.contains("The daemon cannot be reached:")
+    });
+    assert!(screen.contains("store") && screen.contains("Agents go on without it"), "{screen}");
+}
+
 #[test]
 fn a_daemon_that_hangs_is_told_and_nothing_is_twice_or_missing_when_it_goes_on() {
     let workshop = Workshop::open();

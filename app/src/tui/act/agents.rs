@@ -30,6 +30,10 @@ pub fn fork(
 pub fn forked(model: &mut Model, child: AgentId, waits_for: Option<AgentId>) -> Vec<Effect> {
     let stay = model.awaited_fork.as_ref().is_some_and(|awaited| awaited.stay);
     model.awaited_fork = Some(AwaitedFork { child: Some(child), stay, forked: true, waits_for });
+    if let Some(parent) = waits_for.filter(|_| model.from_end) {
+        // On the screen, the separator says so.
+        model.say(format!("{} is forked when its tools have ended.", model.name(parent)));
+    }
     vec![Effect::Agent(child)]
 }
 

@@ -7,7 +7,8 @@ use crate::quest_document::QuestWord;
 use crate::tui::draw::SIDE_FROM;
 use crate::tui::field::Field;
 use crate::tui::model::{Focus, Model};
-use crate::tui::panel::{ChosenAnswer, Home, Side, choices};
+use crate::tui::overlay::{Overlay, TextReader};
+use crate::tui::panel::{ChosenAnswer, Home, Side, choices, permission_words};
 use crate::tui::roster::Need;
 use crate::tui::update::{Effect, Tag};
 use hatchery_core::quest::StepStatus;
@@ -71,6 +72,19 @@ pub fn chosen_need(model: &Model) -> Option<(usize, Need<'_>)> {
     let needs = model.roster.needs();
     let at = home.chosen.as_ref().and_then(|key| needs.iter().position(|need| need.key() == *key)).unwrap_or(0);
     needs.get(at).map(|need| (at, *need))
+}
+
+/// Shows what the chosen request is about over the screen, all of it.
+pub fn read_request(model: &mut Model) {
+    let asked = match chosen_need(model) {
+        Some((_, Need::Question(question))) => question,
+        _ => return model.say("v shows what an agent asks for. A step that has failed asks for nothing."),
+    };
+    let (title, text) = match &asked.permission {
+        Some(permission) => permission_words(model, permission),
+        None => (format!("{} asks you", model.name(asked.agent)), asked.whole()),
+    };
+    model.overlay = Some(Overlay::Reader(TextReader { title, text, top: 0 }));
 }
 
 /// The agent of what is chosen in Home: of a need, or one that stands below the needs.
@@ -192,7 +206,7 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
             vec![answer_effect(model, id, answer)]
         }
         Need::FailedStep { quest, step } => {
-            let (quest, step) = (quest.id, quest.steps[step].id.to_string());
+            let (quest, at, step) = (quest.id, step, quest.steps[step].id.to_string());
             match choice {
                 0 => {
                     let path = step_path(&quest.to_string(), &step, "/retry");
@@ -204,6 +218,9 @@ pub fn answer_chosen(model: &mut Model) -> Vec<Effect> {
                 }
                 _ => {
                     let effects = open_quest(model, Some(quest));
+                    if let Some(Side::Quest(panel)) = &mut model.side {
+                        panel.step = at;
+                    }
                     effects.into_iter().chain(ward_output(model)).collect()
                 }
             }

@@ -6,7 +6,7 @@ use crate::tui::model::{Connection, Focus, Model};
 use crate::tui::panel::{Home, QuestPanel, Sheet, SheetKind, Side};
 use crate::tui::update::{Effect, Tag, is_watched};
 use hatchery_core::quest::StepStatus;
-use hatchery_core::{AgentId, Event, QuestId, Timestamp};
+use hatchery_core::{AgentId, Event, EventId, QuestId, Timestamp};
 
 /// Opens a panel, or closes it when it is open.
 pub fn toggle(model: &mut Model, letter: char) -> Vec<Effect> {
@@ -50,6 +50,13 @@ pub fn close_side(model: &mut Model) -> Vec<Effect> {
     model.side_closed = true;
     model.focus = Focus::Text;
     Vec::new()
+}
+
+/// Closes a panel that has taken the place of the conversation.
+pub fn uncover(model: &mut Model) {
+    if model.side.is_some() && draw::areas(model).talk.is_none() {
+        (model.side, model.side_closed) = (None, true);
+    }
 }
 
 pub fn toggle_tree(model: &mut Model) -> Vec<Effect> {
@@ -124,21 +131,27 @@ pub fn read_sheet(model: &mut Model) -> Vec<Effect> {
     let of = |rest: &str| sheet.agent.map(|agent| agent_path(&agent.to_string(), rest));
     let path = match sheet.kind {
         SheetKind::Mail => Some("/api/mail/human/threads?limit=100".to_owned()),
-        SheetKind::Log => {
-            let of = sheet.agent.map(|agent| format!("&agent={agent}")).unwrap_or_default();
-            let words = sheet.filter.whole();
-            let words = if words.is_empty() { String::new() } else { format!("&words={}", escaped(&words)) };
-            Some(format!("/api/events.json?limit=200&before={}{of}{words}", upto.next()))
-        }
+        SheetKind::Log => Some(log_path(sheet, upto.next())),
         SheetKind::Why => of("/why"),
         SheetKind::Changes => of("/changes"),
         SheetKind::Cost => Some("/api/usage?days=7".to_owned()),
         SheetKind::Seats => Some("/api/seats".to_owned()),
     };
     let Some(path) = path else { return Vec::new() };
-    (sheet.loading, sheet.stale, sheet.read) = (true, false, now);
+    (sheet.loading, sheet.stale, sheet.read, sheet.goes_on) = (true, false, now, None);
     vec![Effect::Get { tag: Tag::Sheet(sheet.kind, sheet.agent), path }]
 }
+
+/// Events of the log for a list, before one of them.
+pub fn log_path(sheet: &Sheet, before: EventId) -> String {
+    let of = sheet.agent.map(|agent| format!("&agent={agent}")).unwrap_or_default();
+    let words = sheet.filter.whole();
+    let words = if words.is_empty() { String::new() } else { format!("&words={}", escaped(&words)) };
+    format!("/api/events.json?limit={LISTED_EVENTS}&before={before}{of}{words}")
+}
+
+/// How many events are listed. `#` goes to an earlier one.
+pub const LISTED_EVENTS: usize = 200;
 
 /// How long an open list is left alone before it is read again.
 const READ_AGAIN_MS: i64 = 1_000;

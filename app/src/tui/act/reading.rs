@@ -5,6 +5,7 @@ use crate::tui::conversation::{BlockKind, ConversationView};
 use crate::tui::draw;
 use crate::tui::flow::Flow;
 use crate::tui::model::{BlockKey, Model, ScrollPosition};
+use crate::tui::plain;
 use crate::tui::update::{Effect, Failed, words};
 use crate::tui::window::{Whole, Window, WindowPart};
 use hatchery_core::{AgentId, EventId, Record};
@@ -187,7 +188,11 @@ pub fn whole(model: &mut Model, agent: AgentId, what: Whole, result: Result<Vec<
             talk.clone()
         }
     };
-    let text = transcript(model, &talk, what == Whole::Page { full: true });
+    let full = what == Whole::Page { full: true };
+    let text = match model.from_end && what != Whole::Copy {
+        true => plain::transcript(model, &talk, full),
+        false => transcript(model, &talk, full),
+    };
     vec![match what {
         Whole::Copy => Effect::Copy(text),
         Whole::Page { .. } => Effect::Pager(text),
@@ -206,6 +211,6 @@ fn transcript(model: &Model, talk: &ConversationView, full: bool) -> String {
             desk.open_groups.insert(block.id);
         }
     }
-    let rows = Flow::of(model, &desk, talk, cells.max(80)).all_rows();
+    let rows = Flow::of(model, &desk, talk, cells.max(80)).whole().all_rows();
     rows.iter().map(|row| row.text.to_string().trim_end().to_owned()).collect::<Vec<_>>().join("\n") + "\n"
 }

@@ -206,6 +206,11 @@ pub fn arrived(model: &mut Model, agent: AgentId, id: EventId, content: &str) {
 pub fn give_back_to(model: &mut Model, agent: Option<AgentId>, field: &Field) -> String {
     // The field without an agent is out of sight once there is one.
     let is_out_of_sight = agent.is_none() && model.current.is_some();
+    // In the plain mode there is no field: the text is in the terminal, and a draft is the screen's.
+    if model.from_end {
+        model.recall.set_aside(agent, &field.whole());
+        return String::new();
+    }
     let desk = model.desk_of_mut(agent);
     if !desk.field.is_empty() || is_out_of_sight {
         model.recall.set_aside(agent, &field.whole());

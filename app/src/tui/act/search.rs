@@ -1,12 +1,13 @@
 //! Searching a conversation.
 
-use super::lay_aside;
+use super::{lay_aside, uncover};
 use crate::cli::read_record;
 use crate::client::paths::escaped;
 use crate::tui::draw;
 use crate::tui::flow::Flow;
 use crate::tui::model::{Focus, Model};
 use crate::tui::search::{MAX_FOUND, Search, is_in};
+use crate::tui::text;
 use crate::tui::update::{Effect, Tag};
 use crate::tui::window::WindowPart;
 use hatchery_core::{AgentId, EventId, Timestamp};
@@ -17,6 +18,7 @@ const LEAST_CHARS: usize = 3;
 
 pub fn begin_search(model: &mut Model) {
     model.focus = Focus::Browse;
+    uncover(model);
     model.search = Some(Search::begin(model.desk().place));
 }
 
@@ -83,16 +85,18 @@ fn show_match(model: &mut Model) -> Vec<Effect> {
     }
 }
 
-/// Goes to an event of the log. One that is no part of the current conversation is shown as it is.
-pub fn goto(model: &mut Model, id: EventId) -> Vec<Effect> {
-    match model.talk() {
-        Some(talk) if talk.has(id) => go_to(model, id),
-        Some(talk) => {
-            let path = format!("/api/events.json?limit=1&after={}", id.0.saturating_sub(1));
-            vec![Effect::Get { tag: Tag::Goto { agent: talk.agent, id }, path }]
-        }
-        None => Vec::new(),
+/// Goes to an event of the log. One that is no part of the current conversation is shown as it is; in the plain mode, each is.
+pub fn goto(model: &mut Model, id: EventId) -> Result<Vec<Effect>, String> {
+    if id > model.upto {
+        let (id, last) = (text::thousands(id.0), text::thousands(model.upto.0));
+        return Err(format!("There is no event #{id}. The last one is #{last}."));
     }
+    let tag = match model.talk().filter(|_| !model.from_end) {
+        Some(talk) if talk.has(id) => return Ok(go_to(model, id)),
+        Some(talk) => Tag::Goto { agent: talk.agent, id },
+        None => Tag::Event(id),
+    };
+    Ok(vec![Effect::Get { tag, path: format!("/api/events.json?limit=1&after={}", id.0.saturating_sub(1)) }])
 }
 
 /// Goes to an event of the current conversation, or asks for the part of the log where it is.
@@ -126,13 +130,14 @@ pub fn go_on(model: &mut Model) -> Vec<Effect> {
 
 /// Puts the item of an event in sight and chooses it. A tool is named by its call, so the event may be a later one of the item.
 fn place_at(model: &mut Model, id: EventId) {
+    model.focus = Focus::Browse;
+    uncover(model);
     let (cells, height) = draw::talk_size(model);
     let Some(flow) = Flow::new(model, cells) else { return };
     let Some(key) = flow.keys().rfind(|key| key.0 <= id && key.1 < 249).or_else(|| flow.keys().next()) else { return };
     let place = flow.place_of(key, height);
     let desk = model.desk_mut();
     (desk.place, desk.chosen) = (place, Some(key));
-    model.focus = Focus::Browse;
 }
 
 /// Sets the text aside: ↑ brings it back.

@@ -116,10 +116,13 @@ pub(super) fn question_and_text<'a>(model: &Model, rest: &'a str) -> Result<(Eve
     }
 }
 
-/// `2` is the second answer that is offered.
+/// `2` is the second answer that is offered, and `2 too slow` the same with a reason, where no other words are taken.
 pub(super) fn numbered_answer(model: &Model, question: EventId, words: &str) -> String {
     let asked = model.roster.questions.iter().find(|it| it.id == question);
-    asked.and_then(|asked| panel::numbered_word(model, asked, words)).unwrap_or_else(|| words.to_owned())
+    let meant = asked.and_then(|asked| {
+        panel::numbered_word(model, asked, words).or_else(|| panel::numbered_with_words(model, asked, words))
+    });
+    meant.unwrap_or_else(|| words.to_owned())
 }
 
 /// `#46,342`, `46342`.

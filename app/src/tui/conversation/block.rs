@@ -340,7 +340,10 @@ fn noted(blocks: &mut Vec<Block>, record: &Record, output: &Output) {
         }
         Output::Retrying { attempt, reason, .. } => {
             let why = reason.as_deref().unwrap_or("the request failed");
-            BlockKind::Note { text: format!("The service failed it ({why}). It tries again, {attempt}."), bad: false }
+            BlockKind::Note {
+                text: format!("The service failed ({why}). It tries again: retry {attempt}."),
+                bad: false,
+            }
         }
         Output::ApiError(error) => {
             BlockKind::Note { text: error.text.lines().next().unwrap_or_default().to_owned(), bad: true }

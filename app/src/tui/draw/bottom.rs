@@ -13,8 +13,17 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
-/// What is said at the moment, where it has no room on the bottom line.
+/// Whether something is typed on the bottom line.
+pub fn is_typed_on(model: &Model) -> bool {
+    let in_overlay = matches!(&model.overlay, Some(Overlay::Propose(_) | Overlay::Recall { .. } | Overlay::Goto(_)));
+    in_overlay || model.search.as_ref().is_some_and(|search| search.typing)
+}
+
+/// What is said at the moment, where it has no room on the bottom line or there is none.
 pub fn too_long(model: &Model) -> Option<&str> {
+    if !super::has_bottom(model) {
+        return model.notice().filter(|_| model.overlay.is_none());
+    }
     let before = match &model.overlay {
         Some(Overlay::Propose(field)) => text::width(&field.shown()) + NOTICE_GAP,
         None => 0,

@@ -5,7 +5,7 @@ use crate::http::{QuestLine, QuestionView};
 use crate::quest_document::QuestWord;
 use crate::tui::look::Ink;
 use crate::tui::model::{Focus, Model};
-use crate::tui::panel::{ChosenAnswer, Home, choices, numbered_labels, permission_line, permission_words};
+use crate::tui::panel::{ChosenAnswer, Home, asked_rows, choices, numbered_labels, permission_line, permission_words};
 use crate::tui::roster::{MAX_DONE, Need, RosterAgent, State, dollars};
 use crate::tui::text;
 use crate::tui::words;
@@ -18,7 +18,9 @@ use ratatui::text::{Line, Span};
 /// What happened today counts as done today.
 pub const TODAY_MS: i64 = 24 * 3_600_000;
 /// How many rows of a request are shown while another need is chosen.
-const UNCHOSEN_ROWS: usize = 3;
+const UNCHOSEN_ROWS: usize = 4;
+/// The rows of the chosen need that are not about what is asked for: its head, its answers, the rule.
+const CHOSEN_ROWS: usize = 12;
 
 /// The least gap between what an agent does and what it has changed.
 const CHANGES_GAP: usize = 4;
@@ -196,16 +198,11 @@ fn add_need(
     for row in text::wrap(&text::clean(&words), inner) {
         page.lines.push(line(vec![Span::raw("  "), Span::styled(row, asked)]));
     }
-    // In full when it is chosen: what is allowed must be seen first.
-    let what = what.map(|what| text::wrap(&text::clean(&what), inner)).unwrap_or_default();
-    let shown = if is_chosen { what.len() } else { UNCHOSEN_ROWS };
-    let left_out = what.len().saturating_sub(shown);
-    for row in what.into_iter().take(shown) {
-        page.lines.push(line(vec![Span::raw("  "), Span::styled(row, look.style(Ink::Code))]));
-    }
-    if left_out > 0 {
-        let more = format!("… {left_out} more rows: ^X a, then j");
-        page.lines.push(line(vec![Span::raw("  "), Span::styled(more, look.style(Ink::Dim))]));
+    // What is allowed must be seen first. Its answers stay in sight.
+    let height = usize::from(super::areas(model).separator.y);
+    let most = if is_chosen { height.saturating_sub(CHOSEN_ROWS).max(UNCHOSEN_ROWS) } else { UNCHOSEN_ROWS };
+    for (row, ink) in what.map(|what| asked_rows(&what, inner, most)).unwrap_or_default() {
+        page.lines.push(line(vec![Span::raw("  "), Span::styled(row, look.style(ink))]));
     }
     if let Some(extra) = extra.filter(|_| is_chosen) {
         for row in text::wrap(&text::clean(&extra), inner) {

@@ -8,6 +8,7 @@ use crate::tui::model::Model;
 use crate::tui::overlay::{Act, Finder, Help, KillAsk, Overlay, Suggest, TextReader};
 use crate::tui::roster::State;
 use crate::tui::text;
+use crate::tui::words::counted;
 use hatchery_core::AgentId;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -17,6 +18,10 @@ use std::collections::BTreeSet;
 
 /// The letters are shown when no second key has come for so long.
 pub const PREFIX_PAUSE_MS: i64 = 500;
+/// The rows of the question about a kill that are not about one agent.
+const KILL_ROWS: usize = 10;
+/// In fewer cells, they are told in fewer words.
+const KILL_WORDS_FROM: usize = 60;
 /// How many entries of a completion are shown.
 const SUGGESTIONS: usize = 8;
 
@@ -24,7 +29,7 @@ const SUGGESTIONS: usize = 8;
 pub fn rows(model: &Model, most: u16) -> u16 {
     let rows = match &model.overlay {
         Some(Overlay::Finder(finder)) => finder_lines(model, finder, 60).len(),
-        Some(Overlay::Kill(ask)) => kill_lines(model, ask, 80).len(),
+        Some(Overlay::Kill(ask)) => kill_lines(model, ask, 80, usize::MAX).len(),
         _ if shows_letters(model) => letters(model).len() + 1,
         _ => 0,
     };
@@ -62,11 +67,12 @@ pub fn draw(model: &Model, buffer: &mut Buffer, areas: &Areas) -> Option<Positio
             Some(Position { x: u16::try_from(column).unwrap_or(0), y: top })
         }
         Overlay::Kill(ask) => {
-            let lines = kill_lines(model, ask, cells);
+            let lines = kill_lines(model, ask, cells, usize::from(bottom));
             // All but the blank row above it.
             let top = stack(buffer, &lines, width, bottom) + 1;
             super::tint(model, buffer, Rect::new(0, top, width, bottom.saturating_sub(top)));
-            let row = u16::try_from(3 - ask.choice.min(2)).unwrap_or(1);
+            let choices: u16 = if ask.cascade.as_ref().is_some_and(|all| all.killed.len() > 1) { 3 } else { 2 };
+            let row = choices.saturating_sub(u16::try_from(ask.choice).unwrap_or(0));
             Some(Position { x: 1, y: bottom.saturating_sub(row) })
         }
         Overlay::Suggest(suggest) => {
@@ -139,11 +145,12 @@ fn finder_lines(model: &Model, finder: &Finder, cells: usize) -> Vec<Line<'stati
     let look = model.look;
     let found = finder::entries(model, finder);
     let head = vec![Span::styled(" Find or do  ", look.style(Ink::Bold)), Span::raw(finder.words.shown())];
+    let quests = model.roster.quests.iter().filter(|quest| quest.state == QuestWord::Open).count();
     let counts = format!(
-        "{} of {} agents, {} quests, {} commands",
+        "{} of {}, {}, {} commands",
         found.agents,
-        model.roster.agents.len().saturating_sub(1),
-        model.roster.quests.iter().filter(|quest| quest.state == QuestWord::Open).count(),
+        counted(model.roster.agents.len().saturating_sub(1), "agent"),
+        counted(quests, "quest"),
         crate::tui::command::NAMES.len()
     );
     let mut lines =
@@ -158,7 +165,7 @@ fn finder_lines(model: &Model, finder: &Finder, cells: usize) -> Vec<Line<'stati
             };
             lines.push(Line::styled(title, look.style(Ink::Dim)));
         }
-        let chosen = at == finder.at;
+        let chosen = at == finder.at.min(found.entries.len() - 1);
         let mark = if chosen { Span::styled("❯ ", look.style(Ink::Accent)) } else { Span::raw("  ") };
         let (glyph, ink) = glyph_of(model, &entry.act);
         let names = 32.min(cells * 2 / 5);
@@ -199,7 +206,8 @@ fn glyph_of(model: &Model, act: &Act) -> (String, Ink) {
     }
 }
 
-fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> {
+/// What a kill would do. Where not all agents have room, some of them are counted.
+fn kill_lines(model: &Model, ask: &KillAsk, cells: usize, height: usize) -> Vec<Line<'static>> {
     let look = model.look;
     let name = model.name(ask.agent);
     let bar = |spans: Vec<Span<'static>>| {
@@ -220,17 +228,23 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
         lines.push(bar(vec![Span::styled(" Asking what it would do …", look.style(Ink::Dim))]));
         return lines;
     };
-    let names = 30.min(cells / 2);
-    let column = 23.min(cells / 3);
+    let narrow = cells < KILL_WORDS_FROM;
+    let names = if narrow { 15 } else { 30.min(cells / 2) };
+    let column = if narrow { (cells.saturating_sub(names + 2)) / 2 } else { 23.min(cells / 3) };
     let columns = |first: String, second: String, inks: [Ink; 2]| {
+        let first = format!("{} ", text::padded(&first, column.saturating_sub(1)));
         let second = text::cut(&second, cells.saturating_sub(names + column + 2));
-        [Span::styled(text::padded(&first, column), look.style(inks[0])), Span::styled(second, look.style(inks[1]))]
+        [Span::styled(first, look.style(inks[0])), Span::styled(second, look.style(inks[1]))]
     };
     let mut head = vec![Span::raw(text::padded("", names))];
-    head.extend(columns(format!("{name} alone"), "with all below".to_owned(), [Ink::Dim, Ink::Dim]));
+    let heads = if narrow { ("alone".to_owned(), "all below") } else { (format!("{name} alone"), "with all below") };
+    head.extend(columns(heads.0, heads.1.to_owned(), [Ink::Dim, Ink::Dim]));
     lines.push(bar(head));
     let mut tree = Vec::new();
     branch(model, ask.agent, &cascade.killed, String::new(), &mut tree);
+    let room = height.saturating_sub(KILL_ROWS).max(2);
+    let left_out = if tree.len() > room { tree.len() - (room - 1) } else { 0 };
+    tree.truncate(tree.len() - left_out);
     for (agent, art) in tree {
         let Some(it) = model.roster.agents.get(&agent) else { continue };
         let state = model.roster.state(it);
@@ -240,14 +254,16 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
             .iter()
             .any(|question| question.agent == agent && cascade.withdrawn.contains(&question.id));
         let second = match state {
-            _ if asks => "ends, its question too".to_owned(),
-            State::Working => "ends in mid-turn".to_owned(),
-            _ if it.fresh > 0 => format!("ends, {} new unread", it.fresh),
+            _ if asks && !narrow => "ends, its question too".to_owned(),
+            State::Working if !narrow => "ends in mid-turn".to_owned(),
+            _ if it.fresh > 0 && !narrow => format!("ends, {} new unread", it.fresh),
             _ => "ends".to_owned(),
         };
         let first = match (alone.killed.contains(&agent), alone.moved.iter().find(|(moved, _)| *moved == agent)) {
             (true, _) => second.clone(),
+            (false, Some(_)) if narrow => "moves up".to_owned(),
             (false, Some((_, to))) => format!("moves up to {}", model.name(*to)),
+            (false, None) if narrow => "stays".to_owned(),
             (false, None) => "stays below it".to_owned(),
         };
         let loses = asks || state == State::Working;
@@ -259,6 +275,9 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
         ];
         spans.extend(columns(first, second, [Ink::Plain, if loses { Ink::Bad } else { Ink::Plain }]));
         lines.push(bar(spans));
+    }
+    if left_out > 0 {
+        lines.push(bar(vec![Span::styled(format!(" … {left_out} more below it"), look.style(Ink::Dim))]));
     }
     lines.push(empty());
     let mut kept: Vec<String> = Vec::new();
@@ -298,6 +317,12 @@ fn kill_lines(model: &Model, ask: &KillAsk, cells: usize) -> Vec<Line<'static>> 
         let style = look.style(if chosen { Ink::Accent } else { Ink::Plain });
         let style = if chosen { style.add_modifier(Modifier::BOLD) } else { style };
         lines.push(bar(vec![mark, Span::styled(label, style)]));
+    }
+    // A low screen has no room for blank rows.
+    while lines.len() > height {
+        let is_blank = |line: &Line<'_>| matches!(line.to_string().trim(), "" | "▎");
+        let Some(at) = lines.iter().rposition(is_blank) else { break };
+        lines.remove(at);
     }
     lines
 }
@@ -359,6 +384,17 @@ fn help_page(model: &Model, help: &Help, buffer: &mut Buffer, area: Rect) -> Pos
     Position { x: area.x + 20 + u16::try_from(text::width(help.words.before_cursor())).unwrap_or(0), y: area.y }
 }
 
+fn reader_rows(reader: &TextReader, cells: usize) -> Vec<String> {
+    text::wrap(&text::clean(&reader.text), cells)
+}
+
+/// The first row of the text that is read, when its end is in sight.
+pub fn reader_end(model: &Model) -> usize {
+    let Some(Overlay::Reader(reader)) = &model.overlay else { return 0 };
+    let (width, height) = (usize::from(model.size.0), usize::from(super::areas(model).separator.y));
+    reader_rows(reader, width.saturating_sub(2)).len().saturating_sub(height.saturating_sub(2))
+}
+
 fn read(model: &Model, reader: &TextReader, buffer: &mut Buffer, area: Rect) {
     wipe(buffer, area);
     let look = model.look;
@@ -370,7 +406,7 @@ fn read(model: &Model, reader: &TextReader, buffer: &mut Buffer, area: Rect) {
         area.width,
         &Line::styled(format!(" {}", text::clean(&reader.title)), look.style(Ink::Bold)),
     );
-    let lines: Vec<String> = text::wrap(&text::clean(&reader.text), cells);
+    let lines = reader_rows(reader, cells);
     for (at, line) in lines.iter().skip(reader.top).take(usize::from(area.height).saturating_sub(2)).enumerate() {
         let ink = match line.chars().next() {
             Some('+') => Ink::Good,

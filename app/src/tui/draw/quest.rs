@@ -4,7 +4,7 @@ use super::put;
 use crate::quest_document::{QuestDocument, QuestWord, StepDocument};
 use crate::tui::look::{Ink, RING};
 use crate::tui::model::{Focus, Model};
-use crate::tui::panel::QuestPanel;
+use crate::tui::panel::{QuestPanel, Side};
 use crate::tui::roster::dollars;
 use crate::tui::text;
 use hatchery_core::quest::{Signal, StepId, StepStatus, Verdict};
@@ -23,10 +23,7 @@ pub fn draw(model: &Model, panel: &QuestPanel, buffer: &mut Buffer, area: Rect) 
         put(buffer, area.x, area.y, area.width, &Line::styled(" Reading the quest …", look.style(Ink::Dim)));
         return None;
     };
-    let (mut lines, chosen) = head(model, panel, quest, cells);
-    if let Some(step) = quest.steps.get(panel.step) {
-        stations(model, panel, quest, step, cells, &mut lines);
-    }
+    let (lines, chosen) = lines(model, panel, quest, cells);
     let height = usize::from(area.height);
     let top = if chosen >= height { chosen + 1 - height } else { 0 }
         .max(panel.scroll.min(lines.len().saturating_sub(height)));
@@ -35,6 +32,23 @@ pub fn draw(model: &Model, panel: &QuestPanel, buffer: &mut Buffer, area: Rect) 
     }
     (model.focus == Focus::Side && chosen >= top)
         .then(|| Position { x: area.x, y: area.y + u16::try_from(chosen - top).unwrap_or(0) })
+}
+
+/// How far the panel can be scrolled.
+pub fn end(model: &Model) -> usize {
+    let (Some(Side::Quest(panel)), Some(area)) = (&model.side, super::areas(model).side) else { return 0 };
+    let Some(quest) = model.roster.documents.get(&panel.quest) else { return 0 };
+    let (lines, _) = lines(model, panel, quest, usize::from(area.width));
+    lines.len().saturating_sub(usize::from(area.height))
+}
+
+/// All lines, and which one is the chosen step.
+fn lines(model: &Model, panel: &QuestPanel, quest: &QuestDocument, cells: usize) -> (Vec<Line<'static>>, usize) {
+    let (mut lines, chosen) = head(model, panel, quest, cells);
+    if let Some(step) = quest.steps.get(panel.step) {
+        stations(model, panel, quest, step, cells, &mut lines);
+    }
+    (lines, chosen)
 }
 
 fn head(model: &Model, panel: &QuestPanel, quest: &QuestDocument, cells: usize) -> (Vec<Line<'static>>, usize) {

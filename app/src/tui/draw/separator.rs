@@ -31,9 +31,13 @@ pub fn line(model: &Model, cells: usize) -> Line<'static> {
     }
 }
 
-/// In this order: process, "of" amounts, parent, id, words of the evidence, step or slot, cost, place, evidence.
-const MAX_DROPS: usize = 9;
+/// In this order: process, "of" amounts, parent, id, words of the evidence, step or slot, cost, place, evidence. Then the state is one
+/// word, and the name is cut.
+const MAX_DROPS: usize = 11;
 const SHORT_EVIDENCE: usize = 5;
+const BARE_STATE: usize = 10;
+/// How long a name is then.
+const SHORT_NAME: usize = 12;
 
 fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     let wide = cells >= WORDS_FROM;
@@ -44,12 +48,14 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
         (needs > 0).then(|| vec![("?".to_owned(), Ink::AccentFilled), (format!(" {need_words}"), Ink::Accent)]);
     let current = model.current.and_then(|agent| model.roster.agents.get(&agent));
     if let Connection::Away { since, again } = model.link {
-        let left = vec![
-            vec![("⊗ the daemon is away".to_owned(), Ink::Bad)],
+        let mut left = vec![
+            vec![(if drops < 5 { "⊗ the daemon is away" } else { "⊗ away" }.to_owned(), Ink::Bad)],
             vec![(format!("from {}", text::clock_seconds(since, model.offset_s)), Ink::Dim)],
             vec![(format!("again in {}", text::age(again.0 - model.now.0)), Ink::Dim)],
         ];
-        if let Some(agent) = current {
+        // On a narrow screen, that it is away and since when are left.
+        left.truncate(if drops < 2 { 3 } else { 2 });
+        if let Some(agent) = current.filter(|_| drops < 4) {
             let state = model.roster.state(agent);
             right.push(vec![
                 (state.glyph(agent.ring).to_owned(), Ink::Dim),
@@ -59,10 +65,8 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
         return (left, right);
     }
     if let Some(trouble) = &model.roster.trouble {
-        let name = current.map_or(0, |agent| text::width(&model.name(agent.view.id)));
-        let room = cells.saturating_sub(name + 24).max(cells / 2);
-        let left = vec![vec![(format!("⊗ {}", text::cut(trouble, room)), Ink::Bad)]];
-        if let Some(agent) = current {
+        let left = vec![vec![(format!("⊗ {}", text::cut(trouble, room_for_trouble(model, cells))), Ink::Bad)]];
+        if let Some(agent) = current.filter(|_| drops < 4) {
             right.push(vec![(
                 format!("{} {}", model.roster.state(agent).glyph(agent.ring), model.name(agent.view.id)),
                 Ink::Plain,
@@ -88,7 +92,9 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     match view.seat {
         Some(seat) => who.extend(seated(model, agent, seat)),
         None => {
-            who.push((format!(" {}", model.name(view.id)), Ink::Bold));
+            let name = model.name(view.id);
+            let name = if drops == MAX_DROPS { text::cut_middle(&name, SHORT_NAME) } else { name };
+            who.push((format!(" {name}"), Ink::Bold));
             // An agent without a name is called by its id already.
             if drops < 4 && view.name.is_some() {
                 who.push((format!(" {}", short(view.id)), Ink::Dim));
@@ -106,7 +112,8 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
         _ => Ink::Plain,
     };
     let evidence = if cells < NARROW || drops >= SHORT_EVIDENCE { &said.short } else { &said.evidence };
-    let mut does = vec![(said.state.clone(), ink)];
+    let words = if drops < BARE_STATE { said.state.clone() } else { state.word().to_owned() };
+    let mut does = vec![(words, ink)];
     if !evidence.is_empty() && drops < 9 && cells >= 50 {
         does.push((format!(", {evidence}"), if said.old { Ink::Warn } else { Ink::Plain }));
     }
@@ -160,6 +167,18 @@ fn parts(model: &Model, cells: usize, drops: usize) -> (Vec<Part>, Vec<Part>) {
     }
     right.extend(needs);
     (left, right)
+}
+
+fn room_for_trouble(model: &Model, cells: usize) -> usize {
+    let current = model.current.and_then(|agent| model.roster.agents.get(&agent));
+    let name = current.map_or(0, |agent| text::width(&model.name(agent.view.id)));
+    cells.saturating_sub(name + 24).max(cells / 2)
+}
+
+/// What is wrong with the store, where the separator has no room for all of it.
+pub fn cut_trouble(model: &Model, cells: usize) -> Option<&str> {
+    let trouble = model.roster.trouble.as_deref().filter(|_| !matches!(model.link, Connection::Away { .. }))?;
+    (text::width(trouble) > room_for_trouble(model, cells)).then_some(trouble)
 }
 
 /// An agent of the seats is known by its seat. Another living one with its name is named as well.

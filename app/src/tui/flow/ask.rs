@@ -1,13 +1,16 @@
 //! A question of the agent, in its conversation: raised by its bar while it is open.
 
-use super::lines::{indented, number, shortened};
+use super::lines::{indented, number};
 use super::{Flow, MAX_TEXT};
 use crate::tui::conversation::Block;
 use crate::tui::look::Ink;
 use crate::tui::markdown;
-use crate::tui::panel::{choices, numbered, permission_words};
+use crate::tui::panel::{asked_rows, choices, numbered, permission_words};
 use crate::tui::text;
 use ratatui::text::{Line, Span};
+
+/// How many rows of a request are shown in its conversation.
+const SHOWN_ROWS: usize = 12;
 
 impl Flow<'_> {
     pub(super) fn ask(
@@ -44,8 +47,8 @@ impl Flow<'_> {
                 lines.extend(laid.into_iter().map(|line| bar(line.spans)));
                 if let Some(permission) = permission {
                     let (_, what) = permission_words(self.model, permission);
-                    let rows = text::wrap(&text::clean(shortened(&what)), cells.saturating_sub(5));
-                    lines.extend(rows.into_iter().map(|row| bar(vec![Span::styled(row, look.style(Ink::Code))])));
+                    let rows = asked_rows(&what, cells.saturating_sub(5), SHOWN_ROWS);
+                    lines.extend(rows.into_iter().map(|(row, ink)| bar(vec![Span::styled(row, look.style(ink))])));
                 }
                 if let Some(question) = question {
                     let choices = choices(self.model, question);

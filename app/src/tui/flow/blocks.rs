@@ -1,6 +1,6 @@
 //! The blocks of a conversation as lines: messages, thoughts, notes, lines across.
 
-use super::lines::{TOGETHER, across, divided, indented, note, number, said, shortened};
+use super::lines::{TOGETHER, across, divided, indented, left_out, note, number, said, shortened};
 use super::{Flow, FlowItem, MAX_TEXT, NARROW};
 use crate::tui::conversation::{Block, BlockKind};
 use crate::tui::look::Ink;
@@ -8,6 +8,7 @@ use crate::tui::markdown;
 use crate::tui::model::{Outgoing, TextUnderWay};
 use crate::tui::text;
 use crate::tui::tool::Tool;
+use crate::tui::words;
 use hatchery_core::partial::PartialKind;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -95,7 +96,7 @@ impl Flow<'_> {
                 };
                 let by = if self.is_assigned() { "Hatchery" } else { "You" };
                 let mut lines = vec![self.header(by, block.at, &right, chosen, cells)];
-                lines.extend(said(text, text_cells, look, pending));
+                lines.extend(said(text, self.most, text_cells, look, pending));
                 lines
             }
             BlockKind::Spoken { text, reaches_model } => {
@@ -104,16 +105,25 @@ impl Flow<'_> {
                     let name = self.model.name(self.speaker(block));
                     lines.push(self.header(&name, block.at, &number(block.id), chosen, cells));
                 }
-                let laid = indented(markdown::lay(shortened(text), text_cells, look));
+                let (begin, rest) = shortened(text, self.most);
+                let laid = indented(markdown::lay(begin, text_cells, look)).into_iter().chain(left_out(rest, look));
                 let dim = look.style(Ink::Dim);
-                lines.extend(laid.into_iter().map(|line| if *reaches_model { line } else { line.patch_style(dim) }));
+                lines.extend(laid.map(|line| if *reaches_model { line } else { line.patch_style(dim) }));
                 lines
             }
             BlockKind::Thought { text, lasted_ms } => self.thought(block, text, *lasted_ms, chosen, cells),
             BlockKind::Tool(tool) => self.tool(block, tool, chosen, cells),
             BlockKind::Note { text, bad } => {
                 let ink = if *bad { Ink::Bad } else { Ink::Dim };
-                note(&self.time(block.at), &self.named(text), block.id, text_cells, look.style(ink), chosen, look)
+                note(
+                    &self.time(block.at),
+                    &words::named(self.model, text),
+                    block.id,
+                    text_cells,
+                    look.style(ink),
+                    chosen,
+                    look,
+                )
             }
             BlockKind::Crashed { resumed_ms, .. } => {
                 let words = crashed(&block.kind);
@@ -122,7 +132,7 @@ impl Flow<'_> {
                 note(&self.time(block.at), &words, block.id, text_cells, look.style(ink), chosen, look)
             }
             BlockKind::Across { text } => {
-                let words = self.named(&text.replace("{time}", &self.time(block.at)));
+                let words = words::named(self.model, &text.replace("{time}", &self.time(block.at)));
                 vec![across(&words, cells, look.style(Ink::Dim))]
             }
             BlockKind::Interrupted => {
@@ -160,16 +170,6 @@ impl Flow<'_> {
         in_turn && later.clone().all(|it| !matches!(it.kind, BlockKind::Spoken { .. } | BlockKind::Tool(_)))
     }
 
-    pub(super) fn named(&self, text: &str) -> String {
-        let mut out = text::clean(text).into_owned();
-        while let Some(from) = out.find("{agent:") {
-            let Some(length) = out[from..].find('}') else { break };
-            let name = out[from + 7..from + length].parse().map(|agent| self.model.name(agent)).unwrap_or_default();
-            out.replace_range(from..=from + length, &name);
-        }
-        out
-    }
-
     pub(super) fn header(
         &self,
         name: &str,
@@ -198,7 +198,7 @@ impl Flow<'_> {
             (false, _) => "will be sent",
         };
         let mut lines = vec![self.header("You", outgoing.at, state, false, self.cells)];
-        lines.extend(said(&outgoing.field.shown(), self.text_cells(), look, true));
+        lines.extend(said(&outgoing.field.shown(), self.most, self.text_cells(), look, true));
         lines
     }
 
@@ -275,8 +275,10 @@ impl Flow<'_> {
         let left = format!("thought: {}{dots}", text::clean(first));
         let mut out = vec![self.foldable(mark, &left, Ink::DimItalic, &right, Ink::Dim, chosen, cells)];
         if open {
-            let laid = markdown::lay(shortened(thought), cells.saturating_sub(3).clamp(4, MAX_TEXT), self.look());
-            out.extend(indented(laid).into_iter().map(|line| line.style(self.look().style(Ink::DimItalic))));
+            let (begin, rest) = shortened(thought, self.most);
+            let laid = markdown::lay(begin, cells.saturating_sub(3).clamp(4, MAX_TEXT), self.look());
+            let laid = indented(laid).into_iter().chain(left_out(rest, self.look()));
+            out.extend(laid.map(|line| line.style(self.look().style(Ink::DimItalic))));
         }
         out
     }
@@ -311,14 +313,17 @@ impl Flow<'_> {
 }
 
 /// What is said of a crash: what happens next by itself, and then what has happened.
-fn crashed(kind: &BlockKind) -> String {
+pub fn crashed(kind: &BlockKind) -> String {
     let BlockKind::Crashed { what, how, attempt, forgotten, resumed_ms } = kind else { return String::new() };
+    let what = how_it_ended(what, how);
+    let why = if what.is_empty() { String::new() } else { format!(": {what}") };
     let Some(resumed_ms) = resumed_ms else {
-        return format!("Its run crashed: {}{how}. It is resumed, attempt {attempt}.", text::clean(what));
+        return format!("Its run crashed{why}. It is resumed, attempt {attempt}.");
     };
-    let was = match how.as_str() {
-        " (SIGKILL)" => format!("Its process was killed, {}", text::clean(what)).replace(", ended in", " in"),
-        _ => format!("Its run crashed: {}{how}", text::clean(what)),
+    let was = match (what.contains("SIGKILL"), what.contains("in the middle of a turn")) {
+        (true, true) => "Its process was killed in the middle of a turn".to_owned(),
+        (true, false) => format!("Its process was killed{why}"),
+        (false, _) => format!("Its run crashed{why}"),
     };
     let after = match resumed_ms / 1_000 {
         0 => "at once".to_owned(),
@@ -328,6 +333,18 @@ fn crashed(kind: &BlockKind) -> String {
         false => format!("{was}. It was resumed {after}, and nothing that it had said was lost."),
         true => format!("{was}. Its program had lost the conversation, so it was started {after} with its history."),
     }
+}
+
+/// How a process ended, as the end of a sentence. What one could do about it is left out: it is resumed by itself.
+fn how_it_ended(detail: &str, exit: &str) -> String {
+    let detail = text::clean(detail);
+    let ended = match detail.find("). ").filter(|_| detail.starts_with("It ended")) {
+        Some(at) => &detail[..=at],
+        None => detail.trim_end_matches('.'),
+    };
+    let ended = ended.strip_prefix("It ").map_or_else(|| ended.to_owned(), |rest| format!("it {rest}"));
+    let exit = if ended.contains(exit.trim().trim_matches(['(', ')'])) { "" } else { exit };
+    format!("{ended}{exit}")
 }
 
 /// The end of a text, from the begin of a line on where there is one.
@@ -348,4 +365,30 @@ fn latest_sentence(text: &str) -> &str {
     let text = text.rsplit('\n').map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let begun = text.match_indices(['.', '!', '?']).rev().find(|(at, mark)| text[at + mark.len()..].starts_with(' '));
     begun.map_or(text, |(at, mark)| text[at + mark.len()..].trim_start())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the words of the core.
+    #[test]
+    fn a_crash_is_told_in_a_sentence() {
+        let told = |what: &str, how: &str, resumed_ms| {
+            let (what, how) = (what.to_owned(), how.to_owned());
+            crashed(&BlockKind::Crashed { what, how, attempt: 2, forgotten: false, resumed_ms })
+        };
+        let killed = "It ended in the middle of a turn (SIGKILL). Look at what it wrote to stderr. It can be resumed.";
+        let now = "Its run crashed: it ended in the middle of a turn (SIGKILL). It is resumed, attempt 2.";
+        assert_eq!(told(killed, " (SIGKILL)", None), now);
+        let after = "Its process was killed in the middle of a turn. It was resumed at once, and nothing that it had said was lost.";
+        assert_eq!(told(killed, " (SIGKILL)", Some(20)), after);
+        let code = "It ended before it said anything (exit code 3). Look at what it wrote to stderr.";
+        let now = "Its run crashed: it ended before it said anything (exit code 3). It is resumed, attempt 2.";
+        assert_eq!(told(code, " (exit code 3)", None), now);
+        let failed = "It failed: API Error: 500. Try later. Resume it, or begin anew.";
+        let now = "Its run crashed: it failed: API Error: 500. Try later. Resume it, or begin anew (exit code 1). It is resumed, attempt 2.";
+        assert_eq!(told(failed, " (exit code 1)", None), now);
+        assert_eq!(told("", "", None), "Its run crashed. It is resumed, attempt 2.");
+    }
 }

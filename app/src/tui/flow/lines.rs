@@ -6,8 +6,8 @@ use hatchery_core::EventId;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// A longer text is cut on the screen. `v` shows it whole.
-const MAX_SHOWN_BYTES: usize = 64 << 10;
+/// A longer text is cut on the screen, and it is said how to see the rest.
+pub(super) const MAX_SHOWN_BYTES: usize = 64 << 10;
 
 /// A blank at which a sentence is not broken.
 pub(super) const TOGETHER: char = '\u{a0}';
@@ -17,12 +17,19 @@ pub fn number(id: EventId) -> String {
     format!("#{}", text::thousands(id.0))
 }
 
-pub(super) fn shortened(text: &str) -> &str {
-    let mut end = text.len().min(MAX_SHOWN_BYTES);
+/// The begin of a text, and how much of it is left out.
+pub(super) fn shortened(text: &str, most: usize) -> (&str, usize) {
+    let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    &text[..end]
+    (&text[..end], text.len() - end)
+}
+
+/// Where the rest of a text is that was cut.
+pub(super) fn left_out(bytes: usize, look: Look) -> Option<Line<'static>> {
+    let words = format!("  … {} more: v, after Esc, shows all", text::size(bytes));
+    (bytes > 0).then(|| Line::styled(words, look.style(Ink::Dim)))
 }
 
 pub(super) fn indented(lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
@@ -36,13 +43,15 @@ pub(super) fn indented(lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
 }
 
 /// What you said: `›` before the first row.
-pub(super) fn said(words: &str, cells: usize, look: Look, dim: bool) -> Vec<Line<'static>> {
+pub(super) fn said(words: &str, most: usize, cells: usize, look: Look, dim: bool) -> Vec<Line<'static>> {
     let style = if dim { look.style(Ink::Dim) } else { Style::new() };
     let mut lines = Vec::new();
-    for (at, row) in text::wrap(&text::clean(shortened(words)), cells).into_iter().enumerate() {
+    let (begin, rest) = shortened(words, most);
+    for (at, row) in text::wrap(&text::clean(begin), cells).into_iter().enumerate() {
         let mark = if at == 0 { Span::styled("› ", look.style(Ink::Accent)) } else { Span::raw("  ") };
         lines.push(Line::from(vec![mark, Span::styled(row, style)]));
     }
+    lines.extend(left_out(rest, look));
     lines
 }
 

@@ -417,3 +417,21 @@ fn an_answer_that_was_not_taken_is_given_back() {
     update(&mut model, Msg::Answer { tag, result: Err(Failed::Away { sent: false }) });
     assert_eq!(model.desk().field.whole(), "look again, please");
 }
+
+/// `/answer` takes the number of an answer and the words that belong to it.
+#[test]
+fn a_number_and_a_reason_deny() {
+    for (typed, sent) in [("2 too slow", "deny: too slow"), ("2", "deny"), ("1", "allow"), ("1 really", "1 really")] {
+        let mut model = at_ann();
+        update(&mut model, overview(101, vec![permission(101, "aaaa")]));
+        write(&mut model, &format!("/answer {typed}"));
+        let effects = press(&mut model, KeyCode::Enter);
+        assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": sent }))], "{typed}");
+    }
+    // A question that takes any words gets them as they are.
+    let mut model = at_ann();
+    update(&mut model, overview(101, vec![question(101, "aaaa")]));
+    write(&mut model, "/answer 2 of them fail");
+    let effects = press(&mut model, KeyCode::Enter);
+    assert_eq!(posted(&effects), [("/api/questions/101/answer", &json!({ "answer": "2 of them fail" }))]);
+}

@@ -1,6 +1,7 @@
 //! What commands and panels show is true, and in sentences.
 
 use super::{NOW, at_ann, control, id, press, seen, usage, write};
+use crate::report::{Code, Report};
 use crate::tui::conversation::BlockKind;
 use crate::tui::model::Model;
 use crate::tui::panel::SheetKind;
@@ -366,4 +367,107 @@ fn nothing_is_new_where_nothing_was_missed() {
         update(&mut model, Msg::Events(vec![said(101)]));
         assert_eq!(screen(&model).contains("new since"), missed, "{}", screen(&model));
     }
+}
+
+/// What was said for a moment on the bottom line is read whole in the log.
+#[test]
+fn what_was_said_is_read_whole_in_the_log() {
+    let mut model = at_ann();
+    let long = format!("the daemon refuses it, {}because of the end", "and says why at length ".repeat(10));
+    model.say(long.clone());
+    control(&mut model, 'x');
+    let Some(Effect::Get { tag, .. }) = press(&mut model, KeyCode::Char('l')).into_iter().next() else {
+        panic!("the log is not asked for")
+    };
+    let event = json!({ "id": 99, "ts": NOW.0 - 1_000, "type": "message_added", "agent": id("aaaa") });
+    update(&mut model, Msg::Answer { tag, result: Ok(json!({ "events": [event] })) });
+    press(&mut model, KeyCode::Char('G'));
+    press(&mut model, KeyCode::Enter);
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&screen(&model)).contains(&words(&long)), "{}", screen(&model));
+}
+
+#[test]
+fn trouble_of_the_store_is_shown_whole() {
+    let mut model = at_ann();
+    let short = "the disk is full: nothing new is taken on";
+    update(&mut model, Msg::Trouble(Some(short.into())));
+    assert_eq!(screen(&model).matches("disk").count(), 1, "{}", screen(&model));
+    let long = "the log cannot be written: the database at postgres://127.0.0.1/hatchery does not answer (connection refused); it is tried again";
+    update(&mut model, Msg::Trouble(Some(long.into())));
+    let words = screen(&model).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(long), "{}", screen(&model));
+}
+
+/// A step that has failed needs you as a question does: the bell and the bottom line tell it once. What had failed before is in Home.
+#[test]
+fn a_step_that_fails_is_told_once() {
+    let project = crate::tui::scenes::project::parcel_api((80, 24));
+    let with_failed = |document: &crate::quest_document::QuestDocument| {
+        document.steps.iter().any(|step| step.status == hatchery_core::quest::StepStatus::Failed)
+    };
+    let document = project.roster.documents.values().find(|it| with_failed(it)).expect("a failed step");
+    for (began, told) in [(0, true), (i64::MAX, false)] {
+        let mut model = at_ann();
+        model.began = hatchery_core::Timestamp(began);
+        let effects = update(&mut model, Msg::Quest(Box::new(document.clone())));
+        assert_eq!(effects.contains(&Effect::Bell), told);
+        assert_eq!(model.notice(), told.then_some("Step alerts has failed · ^X a"));
+        assert!(!update(&mut model, Msg::Quest(Box::new(document.clone()))).contains(&Effect::Bell));
+    }
+}
+
+/// Why the daemon cannot be reached stays in sight until it can.
+#[test]
+fn why_the_daemon_cannot_be_reached_is_shown() {
+    let mut model = Model::new((80, 24), NOW, crate::tui::look::Look::PLAIN);
+    let why = Report::new(Code::Unreachable, "the database at postgres://127.0.0.1:1/none does not answer")
+        .hint("start it, or choose another store in hatchery.toml");
+    let later = hatchery_core::Timestamp(NOW.0 + 60_000);
+    update(&mut model, Msg::Unreached(why));
+    update(&mut model, Msg::Away { since: NOW, again: later });
+    update(&mut model, Msg::Tick(later));
+    let words = screen(&model).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("does not answer (start it, or choose another store in hatchery.toml)"), "{words}");
+    update(&mut model, super::overview(1, Vec::new()));
+    assert!(!screen(&model).contains("does not answer"), "{}", screen(&model));
+}
+
+/// What a ward said stands below what the step has come to, and is in sight on a small screen.
+#[test]
+fn what_a_ward_said_is_in_sight() {
+    let project = crate::tui::scenes::project::parcel_api((80, 24));
+    let mut model = at_ann();
+    model.roster.documents = project.roster.documents.clone();
+    let (quest, document) = model.roster.documents.iter().next().unwrap();
+    let (quest, step) = (*quest, document.steps[0].id.to_string());
+    drop(crate::tui::act::open_quest(&mut model, Some(quest)));
+    let output: String = (1..=60).map(|line| format!("output {line}\n")).collect();
+    let tag = crate::tui::update::Tag::Ward { step };
+    update(&mut model, Msg::Answer { tag, result: Ok(json!({ "text": output })) });
+    assert!(screen(&model).contains("output 60"), "{}", screen(&model));
+    for _ in 0..10 {
+        press(&mut model, KeyCode::PageUp);
+    }
+    assert!(!screen(&model).contains("output 60"), "{}", screen(&model));
+    for _ in 0..10 {
+        press(&mut model, KeyCode::Char(' '));
+    }
+    assert!(screen(&model).contains("output 60"), "{}", screen(&model));
+}
+
+/// "See what the ward said" is about the step that has failed, and not about another one of its quest.
+#[test]
+fn the_ward_of_the_failed_step_is_read() {
+    let project = crate::tui::scenes::project::parcel_api((80, 24));
+    let mut model = at_ann();
+    model.roster.documents = project.roster.documents.clone();
+    control(&mut model, 'x');
+    press(&mut model, KeyCode::Char('a'));
+    press(&mut model, KeyCode::Char('2'));
+    update(&mut model, Msg::Tick(hatchery_core::Timestamp(NOW.0 + 1_000)));
+    press(&mut model, KeyCode::Enter);
+    let Some(crate::tui::panel::Side::Quest(panel)) = &model.side else { panic!("{:?}", model.side) };
+    let step = &model.roster.documents[&panel.quest].steps[panel.step];
+    assert_eq!(step.id.to_string(), "alerts");
 }

@@ -30,6 +30,7 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             model.desk_mut().chosen = None;
             Vec::new()
         }
+        KeyCode::Home => act::to_begin(model),
         KeyCode::Char('g') if pending_g => act::to_begin(model),
         KeyCode::Char('g') => {
             model.pending_g = true;
@@ -63,10 +64,13 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             act::fold_turn(model);
             Vec::new()
         }
-        KeyCode::Char('y' | 'Y') => match chosen.map(|key| source_of(model, key)) {
-            Some(source) if key.code == KeyCode::Char('Y') => vec![Effect::Copy(act::code_of(&source))],
+        KeyCode::Char(letter @ ('y' | 'Y')) => match chosen.map(|key| source_of(model, key)) {
+            Some(source) if letter == 'Y' => copy_code(model, &source),
             Some(source) => vec![Effect::Copy(source)],
-            None => Vec::new(),
+            None => {
+                model.say(format!("j or k chooses a block, {letter} copies it."));
+                Vec::new()
+            }
         },
         KeyCode::Char('v') => match model.current {
             Some(agent) => vec![Effect::Whole { agent, what: Whole::Page { full: false } }],
@@ -93,9 +97,24 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             let number = digit.to_digit(10).and_then(|number| usize::try_from(number).ok()).unwrap_or(1);
             act::number_on_question(model, number).unwrap_or_else(|| letter_of_prefix(model, digit))
         }
-        KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | '?' | '1'..='9')) => {
-            letter_of_prefix(model, letter)
-        }
+        KeyCode::Char(
+            letter @ ('e'
+            | 'o'
+            | 'h'
+            | 't'
+            | 'q'
+            | 'm'
+            | 'l'
+            | 'w'
+            | 'd'
+            | 'c'
+            | 'a'
+            | 'z'
+            | 'r'
+            | 'M'
+            | '?'
+            | '1'..='9'),
+        ) => letter_of_prefix(model, letter),
         _ => means_nothing(model, key),
     }
 }
@@ -103,6 +122,17 @@ pub(super) fn in_browse(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
 fn source_of(model: &Model, key: BlockKey) -> String {
     let (cells, _) = draw::talk_size(model);
     crate::tui::flow::Flow::new(model, cells).map(|flow| flow.source(key)).unwrap_or_default()
+}
+
+/// Copies the code in a text. Nothing to copy leaves the clipboard as it is.
+fn copy_code(model: &mut Model, source: &str) -> Vec<Effect> {
+    match act::code_of(source) {
+        code if code.is_empty() => {
+            model.say("There is no code in it.");
+            Vec::new()
+        }
+        code => vec![Effect::Copy(code)],
+    }
 }
 
 /// Puts a command on the bottom line. Enter carries it out.

@@ -28,8 +28,8 @@ pub fn mouse(model: &mut Model, event: MouseEvent) -> Vec<Effect> {
 
 fn wheel(model: &mut Model, at: Position, down: bool) -> Vec<Effect> {
     let by = if down { WHEEL } else { -WHEEL };
+    let lines = draw::reader_end(model);
     if let Some(Overlay::Reader(reader)) = &mut model.overlay {
-        let lines = reader.text.lines().count();
         reader.top = reader.top.saturating_add_signed(by).min(lines);
         return Vec::new();
     }

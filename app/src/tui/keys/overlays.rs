@@ -4,6 +4,7 @@ use super::{edit_key, letter_of_prefix, propose, settle_purpose};
 use crate::client::paths::escaped;
 use crate::tui::act;
 use crate::tui::command;
+use crate::tui::draw;
 use crate::tui::field::Field;
 use crate::tui::finder;
 use crate::tui::model::Model;
@@ -16,7 +17,10 @@ use hatchery_core::EventId;
 pub(super) fn in_overlay(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let is_out = key.code == KeyCode::Esc || (control && matches!(key.code, KeyCode::Char('g' | 'c')));
-    let last_agents = finder::last_act(model);
+    let chosen_act = finder::chosen_act(model);
+    let entries = finder::entry_count(model);
+    let cells = usize::from(model.size.0);
+    let last_top = draw::reader_end(model);
     let Some(overlay) = &mut model.overlay else { return Vec::new() };
     match overlay {
         Overlay::Kill(ask) => match key.code {
@@ -41,29 +45,21 @@ pub(super) fn in_overlay(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Vec::new()
         }
         Overlay::Finder(finder) => match key.code {
-            KeyCode::Down => {
-                finder.at += 1;
+            KeyCode::Down | KeyCode::Char('n') if control || key.code == KeyCode::Down => {
+                finder.at = (finder.at + 1).min(entries.saturating_sub(1));
                 Vec::new()
             }
-            KeyCode::Up => {
-                finder.at = finder.at.saturating_sub(1);
-                Vec::new()
-            }
-            KeyCode::Char('n') if control => {
-                finder.at += 1;
-                Vec::new()
-            }
-            KeyCode::Char('p') if control => {
-                finder.at = finder.at.saturating_sub(1);
+            KeyCode::Up | KeyCode::Char('p') if control || key.code == KeyCode::Up => {
+                finder.at = finder.at.min(entries.saturating_sub(1)).saturating_sub(1);
                 Vec::new()
             }
             KeyCode::Tab => {
-                if let Some(Act::Go(agent)) = last_agents {
+                if let Some(Act::Go(agent)) = chosen_act {
                     (finder.with, finder.at, finder.words) = (Some(agent), 0, Field::default());
                 }
                 Vec::new()
             }
-            KeyCode::Enter => match last_agents {
+            KeyCode::Enter => match chosen_act {
                 Some(act) => carry_out(model, act),
                 None => Vec::new(),
             },
@@ -81,29 +77,21 @@ pub(super) fn in_overlay(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             }
         },
         Overlay::Help(help) => match key.code {
-            KeyCode::Down => {
-                help.at += 1;
+            KeyCode::Down | KeyCode::Up => {
+                help.at = finder::next_in_help(help, cells, key.code == KeyCode::Down);
                 Vec::new()
             }
-            KeyCode::Up => {
-                help.at = help.at.saturating_sub(1);
+            KeyCode::PageDown | KeyCode::PageUp => {
+                (help.page, help.at) = (usize::from(key.code == KeyCode::PageDown), None);
                 Vec::new()
             }
-            KeyCode::PageDown => {
-                (help.page, help.at) = (1, 0);
-                Vec::new()
-            }
-            KeyCode::PageUp => {
-                (help.page, help.at) = (0, 0);
-                Vec::new()
-            }
-            KeyCode::Enter => match finder::help_act(help) {
+            KeyCode::Enter => match finder::help_act(help, cells) {
                 Some(act) => carry_out(model, act),
                 None => Vec::new(),
             },
             _ => {
                 edit_key(&mut help.words, key);
-                help.at = 0;
+                help.at = None;
                 Vec::new()
             }
         },
@@ -126,7 +114,10 @@ pub(super) fn in_overlay(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                 let digits: String = field.whole().chars().filter(char::is_ascii_digit).collect();
                 model.overlay = None;
                 match digits.parse() {
-                    Ok(id) => act::goto(model, EventId(id)),
+                    Ok(id) => act::goto(model, EventId(id)).unwrap_or_else(|mistake| {
+                        model.say(mistake);
+                        Vec::new()
+                    }),
                     Err(_) => Vec::new(),
                 }
             }
@@ -136,12 +127,9 @@ pub(super) fn in_overlay(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             }
         },
         Overlay::Recall { words, at } => match key.code {
-            KeyCode::Char('r') if control => {
-                *at += 1;
-                Vec::new()
-            }
-            KeyCode::Up => {
-                *at += 1;
+            KeyCode::Up | KeyCode::Char('r') if control || key.code == KeyCode::Up => {
+                let found = model.recall.search(&words.whole(), *at + 2).len();
+                *at = (*at + 1).min(found.saturating_sub(1));
                 Vec::new()
             }
             KeyCode::Down => {
@@ -168,7 +156,7 @@ pub(super) fn in_overlay(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         },
         Overlay::Reader(reader) => {
             let page = usize::from(model.size.1).saturating_sub(6).max(1);
-            let lines = reader.text.lines().count();
+            let lines = last_top;
             match key.code {
                 KeyCode::Char('j') | KeyCode::Down => reader.top = (reader.top + 1).min(lines),
                 KeyCode::Char('k') | KeyCode::Up => reader.top = reader.top.saturating_sub(1),

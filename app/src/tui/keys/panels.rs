@@ -1,6 +1,6 @@
 //! The keys in panels.
 
-use super::{edit_key, letter_of_prefix, means_nothing, propose};
+use super::{back_to_text, edit_key, letter_of_prefix, means_nothing, propose};
 use crate::client::paths::{agent_path, escaped};
 use crate::tui::act;
 use crate::tui::command;
@@ -37,7 +37,7 @@ pub(super) fn choose_step(model: &mut Model, down: bool) {
         true => listed.iter().find(|at| **at > panel.step).or(listed.last()),
         false => listed.iter().rev().find(|at| **at < panel.step).or(listed.first()),
     };
-    (panel.step, panel.ward) = (to.copied().unwrap_or(panel.step), None);
+    (panel.step, panel.ward, panel.scroll) = (to.copied().unwrap_or(panel.step), None, 0);
 }
 
 /// The next or previous one in Home: those that need you, then who works. Nothing is chosen in it yet.
@@ -90,12 +90,8 @@ pub(super) fn in_tree(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
 
 fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     match key.code {
-        KeyCode::Esc => {
-            model.focus = Focus::Text;
-            // Where a panel has taken the place of the conversation, going back closes it.
-            if model.size.0 < draw::SIDE_FROM {
-                (model.side, model.side_closed) = (None, true);
-            }
+        KeyCode::Esc | KeyCode::Char('i') => {
+            back_to_text(model);
             Vec::new()
         }
         KeyCode::Tab => {
@@ -106,16 +102,25 @@ fn leave_or_letter(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             };
             Vec::new()
         }
-        KeyCode::Char('i') => {
-            model.focus = Focus::Text;
-            Vec::new()
-        }
         KeyCode::Char(':' | '/') => propose(model, "/"),
-        KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | 'z' | '?')) => {
+        KeyCode::Char(letter @ ('e' | 'o' | 'h' | 't' | 'q' | 'm' | 'l' | 'w' | 'd' | 'c' | 'a' | 'z' | 'g' | '?')) => {
             letter_of_prefix(model, letter)
         }
         _ => means_nothing(model, key),
     }
+}
+
+/// Rows that a page of the quest is.
+const QUEST_PAGE: usize = 10;
+
+/// A page down or up in the quest, where what its step has come to is longer than the panel.
+fn scroll_quest(model: &mut Model, down: bool) {
+    let end = draw::quest_end(model);
+    let Some(Side::Quest(panel)) = &mut model.side else { return };
+    panel.scroll = match down {
+        true => panel.scroll.saturating_add(QUEST_PAGE).min(end),
+        false => panel.scroll.min(end).saturating_sub(QUEST_PAGE),
+    };
 }
 
 pub(super) fn in_side(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
@@ -127,6 +132,10 @@ pub(super) fn in_side(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                 Vec::new()
             }
             KeyCode::Enter => act::open_step(model),
+            KeyCode::PageDown | KeyCode::Char(' ') | KeyCode::PageUp | KeyCode::Char('b') => {
+                scroll_quest(model, matches!(key.code, KeyCode::PageDown | KeyCode::Char(' ')));
+                Vec::new()
+            }
             KeyCode::Char('r') => act::quest_command(model, "retry").map_or_else(Vec::new, |it| propose(model, &it)),
             KeyCode::Char('p') => act::quest_command(model, "pause").map_or_else(Vec::new, |it| propose(model, &it)),
             _ => leave_or_letter(model, key),
@@ -172,6 +181,10 @@ fn in_home(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             Some(agent) => act::go(model, agent),
             None => Vec::new(),
         },
+        KeyCode::Char('v') if is_need => {
+            act::read_request(model);
+            Vec::new()
+        }
         _ => leave_or_letter(model, key),
     }
 }
@@ -210,13 +223,15 @@ fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             return act::read_sheet(model);
         }
         KeyCode::Char('c') if sheet.kind == crate::tui::panel::SheetKind::Mail && key.modifiers.is_empty() => {
-            return propose(model, "/send ");
+            let to = sheet.rows.get(sheet.cursor).and_then(|row| row.act.as_ref()).and_then(SheetAct::sender);
+            let to = to.map(|agent| command::reference(model, agent) + " ").unwrap_or_default();
+            return propose(model, &format!("/send {to}"));
         }
         KeyCode::Enter => {
             let act = sheet.rows.get(sheet.cursor).and_then(|row| row.act.clone());
             let agent = sheet.agent;
             return match act {
-                Some(SheetAct::ReadMail(id)) => {
+                Some(SheetAct::ReadMail { id, .. }) => {
                     vec![Effect::Post {
                         tag: Tag::Mail,
                         path: "/api/mail/human/read".into(),
@@ -225,7 +240,7 @@ fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                 }
                 Some(SheetAct::ShowEvent(id)) => {
                     vec![Effect::Get {
-                        tag: Tag::Event,
+                        tag: Tag::Event(id),
                         path: format!("/api/events.json?limit=1&after={}", id.0.saturating_sub(1)),
                     }]
                 }
@@ -238,7 +253,7 @@ fn in_sheet(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
                 },
                 Some(SheetAct::Go(agent)) => act::go(model, agent),
                 Some(SheetAct::Propose(command)) => propose(model, &command),
-                Some(SheetAct::Read { title, text }) => {
+                Some(SheetAct::Read { title, text, .. }) => {
                     model.overlay = Some(Overlay::Reader(crate::tui::overlay::TextReader { title, text, top: 0 }));
                     Vec::new()
                 }

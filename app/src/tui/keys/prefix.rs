@@ -84,7 +84,10 @@ pub(super) fn letter_of_prefix(model: &mut Model, letter: char) -> Vec<Effect> {
         }
         'y' => match act::last_answer(model) {
             Some(text) => vec![Effect::Copy(text)],
-            None => Vec::new(),
+            None => {
+                model.say("It has said nothing yet.");
+                Vec::new()
+            }
         },
         'v' => vec![Effect::Editor(model.desk().field.whole())],
         '/' => {

@@ -1,5 +1,6 @@
 //! What is told in the plain mode, as lines: everything that is new in the model since the last time, each thing once. Pure.
 
+use super::told;
 use crate::http::QuestionView;
 use crate::quest_document::QuestDocument;
 use crate::tui::conversation::{BlockKind, ConversationView};
@@ -127,31 +128,34 @@ impl Spoken {
         for block in talk.blocks() {
             let is_new = block.id > self.upto;
             match &block.kind {
-                BlockKind::Spoken { text, .. } if is_new => {
-                    lines.extend(rows(text).into_iter().map(|row| format!("{name}: {row}")));
-                }
                 BlockKind::ToAgent { text, .. } if is_new => match self.typed.iter().position(|typed| typed == text) {
                     // The terminal has shown it while it was typed.
                     Some(at) => drop(self.typed.remove(at)),
-                    None => lines.push(format!("You: {}", one_line(text))),
+                    None => lines.extend(told::lines_of(model, &name, block)),
                 },
                 BlockKind::Tool(tool) => {
-                    let what = format!("{} {}", tool.name, tool.target());
-                    match (&tool.outcome, self.begun.contains(&block.id)) {
-                        (None, false) if is_new => {
+                    let is_over = tool.outcome.is_some() || tool.denied.is_some();
+                    match (is_over, self.begun.contains(&block.id)) {
+                        (false, false) if is_new => {
                             self.begun.insert(block.id);
-                            lines.push(format!("{name}: tool {what}: began."));
+                            lines.push(format!("{name}: tool {}: began.", told::called(tool)));
                         }
-                        (Some(outcome), begun) if (is_new || begun) && self.ended.insert(block.id) => {
-                            let lasted = text::in_words(&text::lasted(outcome.at.0 - block.at.0));
-                            let parts: Vec<String> =
-                                [tool.summary(), lasted].into_iter().filter(|part| !part.is_empty()).collect();
-                            lines.push(format!("{name}: tool {what}: {}.", parts.join(", ")));
+                        (true, begun) if (is_new || begun) && self.ended.insert(block.id) => {
+                            lines.extend(told::lines_of(model, &name, block));
                         }
                         _ => {}
                     }
                 }
-                BlockKind::Note { text, .. } if is_new => lines.push(format!("{name}: {}", one_line(text))),
+                BlockKind::Spoken { .. }
+                | BlockKind::Note { .. }
+                | BlockKind::Crashed { .. }
+                | BlockKind::Across { .. }
+                | BlockKind::Interrupted
+                    if is_new =>
+                {
+                    lines.extend(told::lines_of(model, &name, block));
+                }
+                // A question is told with those that need you.
                 _ => {}
             }
         }
@@ -260,7 +264,7 @@ fn home_lines(model: &Model, lines: &mut Vec<String>) {
 }
 
 /// A text as rows: a paragraph is one row, an entry of a list and a line of code as well.
-fn rows(text: &str) -> Vec<String> {
+pub(super) fn rows(text: &str) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     let mut paragraph = String::new();
     let mut in_code = false;
@@ -386,6 +390,6 @@ fn quest_lines(quest: &QuestDocument, lines: &mut Vec<String>) {
     }
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text::clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,13 +1,15 @@
 //! The plain mode: the same project, told in lines.
 
 use super::project::{NOW, parcel_api};
-use super::talk::{inherit, last_tool, message, result, table_begin, typed, with_talk};
-use super::{at, id};
+use super::talk::{crash, inherit, last_tool, message, result, table_begin, typed, with_talk};
+use super::{at, attempt, id};
 use crate::tui::model::Model;
 use crate::tui::plain::{self, Spoken};
 use crate::tui::update::{Effect, Msg, update};
 use crate::tui::window::WindowPart;
-use hatchery_core::{EventId, MessageKind, Record, Timestamp};
+use hatchery_core::event::{MailEvent, RunEvent};
+use hatchery_core::output::Output;
+use hatchery_core::{Address, Event, EventId, MessageKind, Record, Timestamp};
 use serde_json::json;
 
 /// A session: what was told, and what was typed behind its prompt.
@@ -263,4 +265,31 @@ fn help_tells_what_was_asked_for() {
     let told: Vec<&str> = session.out[1..].iter().map(|line| line.split(' ').next().unwrap()).collect();
     // One of the settings follows forks.
     assert_eq!(told, ["/fork", "/set"]);
+}
+
+/// What happens to an agent is told, with names and without glyphs.
+#[test]
+fn what_happens_to_an_agent_is_told() {
+    let mut session =
+        PlainSession { model: parcel_api((80, 24)), spoken: Spoken::default(), out: Vec::new(), asked: None };
+    with_talk(&mut session.model, "k3Qd", table_begin("x"));
+    session.told();
+    session.out.clear();
+    let begin = session.model.upto.0;
+    let (from, to) = (Address::Agent(id("Zr81")), Address::Agent(id("k3Qd")));
+    let output = Output::Compacted { trigger: None, tokens_before: Some(150_000) };
+    let events = [
+        Event::Mail(MailEvent::Sent { from, to, body: "Done.".into() }),
+        Event::Run { of: attempt("k3Qd"), what: RunEvent::OutputNoted { output } },
+        crash().event,
+    ];
+    for (number, event) in (begin + 1..).zip(events) {
+        session.comes(Record { id: EventId(number), ts: at("14:06"), session: None, event });
+    }
+    let told = [
+        "weaver-table: Mail from weaver-redis: Done.",
+        "weaver-table: its context was compacted by itself at 14:06, from 150k tokens, all of it stays here.",
+        "weaver-table: Its run crashed: ended in the middle of a turn (SIGKILL). It is resumed, attempt 2.",
+    ];
+    assert_eq!(session.out, told);
 }

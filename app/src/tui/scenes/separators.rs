@@ -174,3 +174,54 @@ fn separators() {
     show("200 columns", "k3Qd", 200, &|model| super::project::at_work_again(model, &["zz00"]));
     screen!(text "19-separators", out);
 }
+
+/// Whatever an agent is and however narrow the screen is: its glyph, its state and how many need you are there, and one `─` in the middle.
+#[test]
+fn a_narrow_separator_keeps_what_matters() {
+    type Change = fn(&mut Model);
+    let changes: [(&str, Change); 3] = [
+        ("? 4", |_| {}),
+        ("? 4", |model| model.roster.trouble = Some("the disk is full: nothing new is taken on".into())),
+        ("from 14:02:11", |model| {
+            model.link = Connection::Away { since: at("14:02:11"), again: Timestamp(NOW.0 + 4_000) }
+        }),
+    ];
+    for (kept, change) in changes {
+        let mut model = at_weaver_table((80, 24));
+        let name = "an-agent-with-a-rather-long-name-of-its-own";
+        model.roster.agents.get_mut(&id("9fA2")).unwrap().view.name = Some(name.into());
+        change(&mut model);
+        let agents: Vec<_> = model.roster.agents.keys().copied().collect();
+        for agent in agents {
+            model.visit(agent);
+            let glyph = model.roster.state(&model.roster.agents[&agent]).glyph(model.roster.agents[&agent].ring);
+            for cells in (40..=120).step_by(8) {
+                let line = draw::separator_line(&model, cells).to_string();
+                assert_eq!(crate::tui::text::width(&line), cells, "{line}");
+                assert!(line.contains(kept) && line.ends_with('─') && line.contains(" ─"), "{cells}: {line}");
+                assert!(line.contains('⊗') || line.contains(glyph), "{cells}: {line}");
+            }
+        }
+    }
+}
+
+/// What Enter will do is said whole on the narrowest screen.
+#[test]
+fn a_narrow_bottom_line_says_what_enter_does() {
+    let mut model = at_weaver_table((40, 24));
+    for away in [false, true] {
+        if away {
+            model.link = Connection::Away { since: at("14:02:11"), again: Timestamp(NOW.0 + 4_000) };
+        }
+        let agents: Vec<_> = model.roster.agents.keys().copied().collect();
+        for agent in agents {
+            model.visit(agent);
+            for text in ["", "hello", "/wait", "/clear"] {
+                (model.desk_mut().field, model.desk_mut().purpose) = (crate::tui::field::Field::of(text), None);
+                crate::tui::keys::settle_purpose(&mut model, true);
+                let bottom = crate::tui::scenes::shown(&model).lines().last().unwrap_or_default().to_owned();
+                assert!(!bottom.contains('…'), "{text}: {bottom}");
+            }
+        }
+    }
+}

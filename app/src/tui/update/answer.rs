@@ -154,16 +154,11 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             }
             Vec::new()
         }
-        (Tag::Sheet(kind, agent), Ok(value)) => {
-            sheets::fill(model, (kind, agent), &value);
-            Vec::new()
-        }
-        (Tag::Event, Ok(value)) => {
+        (Tag::Sheet(kind, agent), Ok(value)) => sheets::fill(model, (kind, agent), &value),
+        (Tag::MoreOfLog { agent, before }, Ok(value)) => sheets::add_earlier(model, agent, before, &value),
+        (Tag::Event(id), Ok(value)) => {
             let event = value["events"][0].clone();
-            let title = format!(
-                "Event {}",
-                event["id"].as_u64().map(|id| format!("#{}", text::thousands(id))).unwrap_or_default()
-            );
+            let title = format!("Event #{}", text::thousands(id.0));
             let text = serde_json::to_string_pretty(&event).unwrap_or_default();
             model.overlay = Some(Overlay::Reader(TextReader { title, text, top: 0 }));
             Vec::new()
@@ -173,7 +168,7 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             let is_about = ["agent", "from", "to"].iter().any(|name| event[*name] == agent.to_string());
             match is_about && model.current == Some(agent) {
                 true => act::go_to(model, id),
-                false => take(model, Tag::Event, Ok(value)),
+                false => take(model, Tag::Event(id), Ok(value)),
             }
         }
         (Tag::File(path), Ok(value)) => {
@@ -199,7 +194,8 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
                 let output = value["text"].as_str().or(value["output"].as_str()).unwrap_or_default();
                 let lines: Vec<String> = text::without_escapes(output).lines().map(str::to_owned).collect();
                 let last = lines[lines.len().saturating_sub(40)..].to_vec();
-                panel.ward = Some((format!("The ward of {step} said"), last));
+                // It stands at the end.
+                (panel.ward, panel.scroll) = (Some((format!("The ward of {step} said"), last)), usize::MAX);
             }
             Vec::new()
         }
@@ -212,6 +208,13 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
             Vec::new()
         }
         (Tag::Search { agent, words }, Ok(value)) => act::found_in_log(model, agent, &words, &value),
+        (Tag::MoreOfLog { .. }, Err(why)) => {
+            if let Some(Side::Sheet(sheet)) = &mut model.side {
+                (sheet.loading, sheet.goes_on) = (false, None);
+            }
+            model.say(words(&why));
+            Vec::new()
+        }
         (Tag::Sheet(kind, agent), Err(why)) => {
             let rows = sheets::wrapped(model, &words(&why), SHEET_CELLS).into_iter().map(SheetRow::plain).collect();
             if let Some(Side::Sheet(sheet)) = &mut model.side

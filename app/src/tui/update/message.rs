@@ -57,7 +57,7 @@ pub enum Msg {
     /// What is wrong with the store, or nothing any more.
     Trouble(Option<String>),
     Up,
-    /// The daemon could not be reached even once, and why.
+    /// The daemon cannot be reached, and why.
     Unreached(Report),
     /// Everything was heard up to this time.
     Away {
@@ -130,7 +130,13 @@ pub enum Tag {
     },
     /// A list, and the agent that it is about.
     Sheet(SheetKind, Option<AgentId>),
-    Event,
+    /// More of the log, before this event.
+    MoreOfLog {
+        agent: Option<AgentId>,
+        before: EventId,
+    },
+    /// One event, to be shown as it is.
+    Event(EventId),
     /// The event that one wants to go to.
     Goto {
         agent: AgentId,

@@ -49,7 +49,7 @@ fn the_first_line_starts_an_agent() {
 fn commands_are_answered_in_their_order() {
     let workshop = Workshop::open();
     named(&workshop, "weaver", &[json!({ "text": "Ready." })]);
-    workshop.wait("its words", |event| event["content"] == "Ready.");
+    workshop.wait("the end of its turn", |event| event["type"] == "turn_ended");
     let ran = piped(&workshop.grounds, &[], "/agents\n/why\n/cost\n/diff\n/seats\n/budget 5\n/budget\n/budget\n");
     assert_eq!(ran.code, Some(1), "the last lines are mistakes: {ran:?}");
     assert!(!ran.stdout.contains("cannot be read") && !ran.stdout.contains("no agent yet"), "{ran:?}");
@@ -89,6 +89,32 @@ fn a_kill_is_asked_about_once_and_decided_by_the_next_line() {
         assert_eq!(ran.stdout.matches("Kill ").count(), 1, "{lines}: {ran:?}");
         assert!(ran.stdout.contains(told), "{lines}: {ran:?}");
         assert_eq!(door.one(&weaver)["state"], "alive");
+    }
+}
+
+/// What the screen shows in a pager, by scrolling or with the mouse is printed, or refused with a reason.
+#[test]
+fn a_conversation_is_printed_and_searched() {
+    let workshop = Workshop::open();
+    named(&workshop, "weaver", &[json!({ "text": "One **needle** here.\n\n- and a list" })]);
+    let said = workshop.wait("its words", |event| event["type"] == "message_added" && event["kind"] == "assistant");
+    let id = said["id"].as_u64().unwrap();
+    let ran = piped(&workshop.grounds, &["weaver"], &format!("/history\n/find needle\n/log #{id}\n"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let (_, history) = ran.stdout.split_once("The conversation with weaver:\n").expect("a history");
+    assert!(history.starts_with("You: play\nweaver: One needle here.\nweaver: - and a list\n"), "{ran:?}");
+    assert!(has(&ran, "The last event of weaver."), "{ran:?}");
+    assert!(ran.stdout.contains(&format!("#{id} message added, One **needle** here.")), "{ran:?}");
+    assert!(has(&ran, &format!("Event #{id}:")), "{ran:?}");
+    for (line, told) in [
+        ("/find", "/find needs the words to look for."),
+        ("/log #999999", &format!("There is no event #999,999. The last one is #{}.", workshop.door().head())),
+        ("/mouse", "/mouse needs the whole screen."),
+        ("/attach a.txt", "/attach needs the whole screen. @PATH in a message names a file."),
+        ("/copy", "There is no clipboard. /history prints the conversation."),
+    ] {
+        let ran = piped(&workshop.grounds, &["weaver"], &format!("{line}\n"));
+        assert_eq!((ran.code, has(&ran, told)), (Some(1), true), "{line}: {ran:?}");
     }
 }
 
