@@ -346,10 +346,11 @@ fn stations(
         let merges = if quest.branch.is_some() { ", then merge" } else { "" };
         lines.push(Line::styled(format!(" ◌ ward{merges}"), dim));
     } else if let Some(doing) = step.doing.as_ref().filter(|_| step.status != StepStatus::Complete) {
-        lines.push(Line::styled(
-            text::cut(&format!(" {} {}", RING[2], text::clean(doing)), cells.saturating_sub(1)),
-            look.style(Ink::Plain),
-        ));
+        let (glyph, ink) = glyph(model, step);
+        lines.push(Line::from(vec![
+            Span::styled(format!(" {glyph} "), look.style(ink)),
+            Span::raw(text::cut(&text::clean(doing), cells.saturating_sub(4))),
+        ]));
     }
     if let Some((title, output)) = &panel.ward {
         lines.push(Line::default());

@@ -470,4 +470,14 @@ fn the_ward_of_the_failed_step_is_read() {
     let Some(crate::tui::panel::Side::Quest(panel)) = &model.side else { panic!("{:?}", model.side) };
     let step = &model.roster.documents[&panel.quest].steps[panel.step];
     assert_eq!(step.id.to_string(), "alerts");
+    let tag = crate::tui::update::Tag::Ward { step: "alerts".into() };
+    update(&mut model, Msg::Answer { tag, result: Ok(json!({ "text": "" })) });
+    assert!(screen(&model).contains("The ward of alerts said nothing"), "{}", screen(&model));
+    let quest = *model.roster.documents.keys().next().unwrap();
+    let steps = &mut model.roster.documents.get_mut(&quest).unwrap().steps;
+    steps
+        .iter_mut()
+        .filter(|step| step.id.to_string() == "alerts")
+        .for_each(|step| step.doing = Some("It is red".into()));
+    assert!(screen(&model).contains("⊗ It is red"), "a failed step turns no ring: {}", screen(&model));
 }

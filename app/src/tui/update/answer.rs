@@ -195,7 +195,8 @@ pub(super) fn take(model: &mut Model, tag: Tag, result: Result<Value, Failed>) -
                 let lines: Vec<String> = text::without_escapes(output).lines().map(str::to_owned).collect();
                 let last = lines[lines.len().saturating_sub(40)..].to_vec();
                 // It stands at the end.
-                (panel.ward, panel.scroll) = (Some((format!("The ward of {step} said"), last)), usize::MAX);
+                let nothing = if last.is_empty() { " nothing" } else { "" };
+                (panel.ward, panel.scroll) = (Some((format!("The ward of {step} said{nothing}"), last)), usize::MAX);
             }
             Vec::new()
         }
