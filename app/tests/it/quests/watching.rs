@@ -58,7 +58,7 @@ fn a_quest_that_cannot_move_any_more_says_what_it_waits_for() {
     assert_eq!(again.code, Some(5), "{again:?}");
     assert!(again.stderr.contains("without a signal") && again.stderr.contains(&retry), "{again:?}");
     let help = shop.grounds.run(&["quest", "watch", "--help"]).good();
-    assert!(help.contains("5  the quest waits for a command from you"), "{help}");
+    assert!(help.contains("5  the quest waits for you"), "{help}");
 }
 
 #[test]
