@@ -53,8 +53,8 @@ const ARCHIVES: [(&str, &str); 7] = [
     ("util", "INPUT ( libutil.a )"),
 ];
 
-/// With this function the standard library starts a process in another folder without a copy of the daemon's page table. It asks for it
-/// weakly, and a weak name takes nothing out of an archive.
+/// With this function the standard library starts a process in another folder without a copy of the daemon's page table. The standard library
+/// refers to it as a weak symbol, and the linker takes no member out of an archive for a weak symbol.
 const SPAWN_IN_FOLDER: &str = "posix_spawn_file_actions_addchdir_np";
 
 /// Most commands take less time than the loader did, so the program needs none: docs/decisions/0081 and 0170. The linker writes the

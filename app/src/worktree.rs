@@ -68,8 +68,9 @@ pub enum WorktreeError {
     #[error("{why}\n{}", restore::left(.kept.as_ref()))]
     Undone { why: Box<Self>, kept: Option<KeptChanges> },
     #[error(
-        "{why}\nthe merge is not undone, because that would drop changes that were made meanwhile: {kept}\n\
-         `git status` shows them; complete the merge with `git commit`, or keep what is yours elsewhere and drop the rest with `git reset --hard`"
+        "{why}\nthe merge could not be undone: {kept}\n\
+         `git status` shows what is left of it. When no other git runs, complete the merge with `git commit`, or keep what is yours elsewhere and \
+         drop the rest with `git reset --hard`"
     )]
     HalfMerged { why: Box<Self>, kept: Box<Self> },
     #[error("`git {asked}` took longer than {seconds} seconds and was ended; it may be tried again")]
@@ -308,9 +309,20 @@ impl Repository {
         Ok(restored)
     }
 
-    /// Says that the ward has run in the trunk of a quest, as a trial.
-    pub fn trial_ended(&self, slug: &str) -> Result<Vec<PathBuf>, WorktreeError> {
-        self.ward_ended(&self.at(WorktreeName::trunk(slug)?))
+    /// Whether the tracked files of a worktree are as in its last commit.
+    pub fn is_unchanged(&self, worktree: &Worktree) -> Result<bool, WorktreeError> {
+        Ok(self.hold(&worktree.place)?.changed_files(worktree)?.is_empty())
+    }
+
+    /// Says that the ward has run in the trunk of a quest, as a trial. If the trunk `was_unchanged` before the trial, the tracked files that
+    /// the ward has changed are restored and returned. Otherwise the changes may be those of the set-up command or of the user.
+    pub fn trial_ended(&self, slug: &str, was_unchanged: bool) -> Result<Vec<PathBuf>, WorktreeError> {
+        let trunk = self.at(WorktreeName::trunk(slug)?);
+        if was_unchanged {
+            return self.ward_ended(&trunk);
+        }
+        self.hold(&trunk.place)?.note_left_by_command(&trunk)?;
+        Ok(Vec::new())
     }
 
     /// The by-products in the worktree of a step: what was left out when its work was committed.

@@ -106,7 +106,7 @@ pub async fn follow(
 ) -> Result<ExitCode, Report> {
     let view: AgentView = client.get(&agent_path(agent, "")).await?;
     let (agent, has_seat) = (view.id, view.seat.is_some());
-    // Otherwise a view that begins while the run waits would show nothing. The event may still come, and would say the same again.
+    // Otherwise a view that begins while the run waits would show nothing. The event of this wait may still arrive; then it is not printed a second time.
     let mut told = None;
     if !context.json
         && let Some(waiting) = WaitingRun::of(&client, &view).await?

@@ -79,16 +79,16 @@ pub fn run(context: &CommandContext, args: &Args) -> Result<ExitCode, Report> {
 struct PrintedLines {
     json: bool,
     last: Option<u32>,
-    kept: VecDeque<(Attempt, String)>,
+    kept: VecDeque<(AttemptNumber, String)>,
     any: bool,
 }
 
 /// A run and an attempt of it.
-type Attempt = (u32, u32);
+type AttemptNumber = (u32, u32);
 
 impl PrintedLines {
     /// A process that has written nothing may have no file.
-    fn read(&mut self, of: Attempt, file: &Path) -> Result<(), Report> {
+    fn read(&mut self, of: AttemptNumber, file: &Path) -> Result<(), Report> {
         let failed = || format!("{} cannot be read", file.display());
         let open = match no_links::open(file) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -113,7 +113,7 @@ impl PrintedLines {
         std::mem::take(&mut self.kept).iter().try_for_each(|(of, line)| self.print(*of, line))
     }
 
-    fn print(&self, (run, attempt): Attempt, line: &str) -> Result<(), Report> {
+    fn print(&self, (run, attempt): AttemptNumber, line: &str) -> Result<(), Report> {
         match self.json {
             true => print_json_line(&json!({ "run": run, "attempt": attempt, "line": line })),
             false => print_line(&printable(line)),

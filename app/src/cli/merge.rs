@@ -127,7 +127,7 @@ fn not_merged(error: WorktreeError) -> Report {
     Report::failed(error).named(name)
 }
 
-/// The error that says what was done although the command has failed: the merge.
+/// The error for a merge that succeeded, but whose worktree or branch could not be removed.
 fn not_cleared(view: &BranchView, into: &str, report: &Report) -> Report {
     let BranchLine { branch, slug, .. } = &view.line;
     let message = format!(

@@ -16,7 +16,7 @@ const DOING_CHARS: usize = 60;
 
 /// List the agents: what each one does now, and which ones wait for you
 ///
-/// Lists the agents that have a run or a question, and of those outside of quests that were active in the last 24 hours the latest 50. An agent is
+/// Lists the agents that have a run or a question. Of the other agents outside of quests, lists the 50 that were active last, if that was in the last 24 hours. An agent is
 /// hatching (created, but not heard from yet), alive, sleeping (its session has ended), expired (not heard from in time) or dead.
 /// Ids are shortened as long as they stay unambiguous. Every command accepts a shortened id; --json prints whole ids.
 #[derive(Debug, clap::Args)]

@@ -80,7 +80,7 @@ fn to_agent(context: &CommandContext, args: &Args, agent: &str, called: &str, te
         return accepted_once(context, &path, body, |accepted| {
             let then = match (accepted.has("run_requested"), accepted.0["warning"].is_string()) {
                 (true, false) => " and starts to work",
-                (true, true) => " and a run begins",
+                (true, true) => ", and a run begins",
                 // The warning says when the agent reads the message.
                 (false, true) => "",
                 (false, false) => " and will read it while it works",

@@ -77,7 +77,7 @@ async fn wait(context: &CommandContext, args: &Args) -> Result<(u64, Vec<Awaited
     let mut open = BTreeSet::new();
     for agent in &args.agents {
         let view: AgentView = client.get(&agent_path(agent, "")).await?;
-        // An end that was there before counts like one that is waited for: the answer does not depend on who is faster.
+        // A run that has already ended gives the same answer as one that ends while the command waits.
         let mut end = None;
         match view.activity.has_run() {
             true => drop(open.insert(view.id)),

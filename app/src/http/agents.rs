@@ -142,13 +142,13 @@ pub struct AgentQuery {
     /// Which agents are wanted [default: `all`].
     #[serde(default)]
     #[param(inline)]
-    extent: Extent,
+    extent: ListExtent,
 }
 
 /// How many agents are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Extent {
+enum ListExtent {
     #[default]
     All,
     /// Living agents that have a run or a question, and at most 50 others outside of quests: the latest that were active in the last 24
@@ -160,7 +160,7 @@ enum Extent {
 
 /// How long an agent without a run is current after its last activity.
 const RECENT_MS: u64 = 24 * 3_600 * 1_000;
-/// How many agents without a run and a question are current. More of them than fit on a screen help nobody.
+/// How many agents without a run and a question are current. A longer list does not fit on a screen.
 const MAX_CURRENT_AT_REST: usize = 50;
 
 /// The effects of a kill.
@@ -251,10 +251,10 @@ pub async fn list(State(api): State<Api>, query: Query<AgentQuery>) -> Result<Js
     };
     let now = clock::now();
     let mut agents: Vec<(AgentId, &Agent)> = world.agents().filter(is_meant).collect();
-    if extent != Extent::All {
+    if extent != ListExtent::All {
         keep_current(&world, &mut agents, now);
     }
-    if extent == Extent::CurrentWithAncestors {
+    if extent == ListExtent::CurrentWithAncestors {
         add_ancestors(&world, &mut agents);
     }
     // Sorted by their position in the log, because clocks may stand still or run backwards.
@@ -267,7 +267,7 @@ pub async fn list(State(api): State<Api>, query: Query<AgentQuery>) -> Result<Js
     Ok(Json(AgentList { head: world.head(), agents, hidden, id_chars }))
 }
 
-/// Removes all agents but those of [`Extent::Current`].
+/// Removes all agents but those of [`ListExtent::Current`].
 fn keep_current(world: &World, agents: &mut Vec<(AgentId, &Agent)>, now: Timestamp) {
     agents.retain(|(_, agent)| agent.is_living());
     let is_busy = |id: AgentId| world.run(id).is_some_and(Run::is_open) || open_question(world, id).is_some();

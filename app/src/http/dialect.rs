@@ -1,7 +1,7 @@
 //! For clients that know only the original program of the seats: its event stream (`?dialect=julian`), and errors in its form.
 
 use super::error::ApiError;
-use super::event_stream::{self, Due, StreamClient, Upkeep};
+use super::event_stream::{self, StreamClient, Upkeep, UpkeepDue};
 use super::{Api, ApiContext};
 use crate::config::Dialect;
 use crate::engine::RecordFollower;
@@ -72,7 +72,7 @@ impl StreamClient for DialectClient {
             let records = tokio::select! {
                 biased;
                 records = self.follower.next_records() => records,
-                due = self.upkeep.next() => return (due == Due::Heartbeat).then(|| self.heartbeat()),
+                due = self.upkeep.next() => return (due == UpkeepDue::Heartbeat).then(|| self.heartbeat()),
             };
             let records = match records {
                 Ok(records) => records,

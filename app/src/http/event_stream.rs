@@ -46,7 +46,7 @@ pub(super) struct Upkeep {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum UpkeepDue {
     /// Nothing was sent for a while.
     Heartbeat,
     /// The daemon shuts down.
@@ -68,15 +68,17 @@ impl Upkeep {
         self.is_fresh = true;
     }
 
-    /// The future may be dropped while it waits. Must not be called again after [`Due::End`].
-    pub async fn next(&mut self) -> Due {
+    /// The future may be dropped while it waits. Must not be called again after [`UpkeepDue::End`].
+    pub async fn next(&mut self) -> UpkeepDue {
         loop {
             tokio::select! {
                 biased;
-                () = &mut self.closing => return Due::End,
+                () = &mut self.closing => return UpkeepDue::End,
                 _ = self.ticks.tick() => {
-                    if !std::mem::take(&mut self.is_fresh) {
-                        return Due::Heartbeat;
+                    // A heartbeat is something that was sent, too.
+                    if !std::mem::replace(&mut self.is_fresh, false) {
+                        self.is_fresh = true;
+                        return UpkeepDue::Heartbeat;
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::Api;
 use super::error::{ApiError, Query};
-use super::event_stream::{self, Due, HEARTBEAT, OPENING, StreamClient, Upkeep};
+use super::event_stream::{self, HEARTBEAT, OPENING, StreamClient, Upkeep, UpkeepDue};
 use super::log::{FilterText, filter};
 use crate::config::Dialect;
 use crate::engine::{FollowError, Follower, Handle, PAGE_ROWS};
@@ -155,6 +155,12 @@ fn change(mut troubles: watch::Receiver<Option<String>>) -> TroubleChange {
 
 impl StreamClient for EventClient {
     async fn next(&mut self) -> Option<Bytes> {
+        // The end of a silence of the store is not announced, so it is looked for while the client knows of a problem.
+        if self.told.is_some()
+            && let Some(trouble) = new_trouble(&self.source.handle, &mut self.told)
+        {
+            return Some(trouble);
+        }
         loop {
             tokio::select! {
                 biased;
@@ -175,8 +181,8 @@ impl StreamClient for EventClient {
                     }
                 },
                 due = self.upkeep.next() => return match due {
-                    Due::End => None,
-                    Due::Heartbeat => {
+                    UpkeepDue::End => None,
+                    UpkeepDue::Heartbeat => {
                         let trouble = new_trouble(&self.source.handle, &mut self.told);
                         Some(trouble.unwrap_or_else(|| self.source.heartbeat()))
                     }

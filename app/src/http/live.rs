@@ -3,7 +3,7 @@
 
 use super::Api;
 use super::error::ApiError;
-use super::event_stream::{self, Due, HEARTBEAT, OPENING, StreamClient, Upkeep};
+use super::event_stream::{self, HEARTBEAT, OPENING, StreamClient, Upkeep, UpkeepDue};
 use crate::live_text::Watcher;
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -39,7 +39,7 @@ impl StreamClient for PartialsClient {
         }
         tokio::select! {
             biased;
-            due = self.upkeep.next() => (due == Due::Heartbeat).then_some(HEARTBEAT),
+            due = self.upkeep.next() => (due == UpkeepDue::Heartbeat).then_some(HEARTBEAT),
             piece = self.watcher.next() => {
                 self.last = Some(Instant::now());
                 self.upkeep.note_sent();

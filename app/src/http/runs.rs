@@ -295,7 +295,9 @@ pub async fn say(
     // A run whose budget is used up is parked before it has a process.
     let world = api.handle.view();
     let parked = world.run(agent).filter(|run| matches!(run.state, RunState::Parked { .. }));
-    let warning = parked.and_then(|run| waits_first(&world, agent, run)).or(warning);
+    let parked = parked.and_then(|run| waits_first(&world, agent, run));
+    let warnings: Vec<String> = parked.into_iter().chain(warning).collect();
+    let warning = (!warnings.is_empty()).then(|| warnings.join("; "));
     Ok(Accepted::new(agent.to_string(), &records).warning(warning.as_deref()))
 }
 

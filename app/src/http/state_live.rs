@@ -1,7 +1,7 @@
 //! The status as a live stream: first all of it, then the changes.
 
 use super::Api;
-use super::event_stream::{self, Due, HEARTBEAT, OPENING, StreamClient, Upkeep};
+use super::event_stream::{self, HEARTBEAT, OPENING, StreamClient, Upkeep, UpkeepDue};
 use super::state::build_shown;
 use crate::clock;
 use crate::engine::RecordFollower;
@@ -79,7 +79,7 @@ impl StreamClient for StatusClient {
                     self.changed.insert(StatusFile::State);
                     false
                 }
-                due = self.upkeep.next() => return (due == Due::Heartbeat).then_some(HEARTBEAT),
+                due = self.upkeep.next() => return (due == UpkeepDue::Heartbeat).then_some(HEARTBEAT),
             };
             if is_due {
                 self.render().await;

@@ -207,34 +207,47 @@ async fn trial(api: Api, quest: QuestId) -> Result<TriedWard, ApiError> {
         },
         Some(spec) => match folder(&api, quest_spec).await {
             Ok(folder) => {
-                let tried = run(&api, quest, spec, folder).await.map_err(|error| failed(&error))?;
-                TriedWard { restored: restored(&api, quest_spec).await?, ..tried }
+                let TrialFolder { path, is_unchanged } = folder;
+                let tried = run(&api, quest, spec, path).await.map_err(|error| failed(&error))?;
+                TriedWard { restored: restored(&api, quest_spec, is_unchanged).await?, ..tried }
             }
             Err(why) => broken(spec, why),
         },
     })
 }
 
+/// How many restored files an answer names.
+const MAX_RESTORED: usize = 100;
+
 /// The tracked files that the ward had changed in the worktree of the quest, and that are restored now.
-async fn restored(api: &Api, quest_spec: &QuestSpec) -> Result<Vec<String>, ApiError> {
+async fn restored(api: &Api, quest_spec: &QuestSpec, was_unchanged: bool) -> Result<Vec<String>, ApiError> {
     let Some(slug) = quest_spec.slug().map(str::to_owned) else { return Ok(Vec::new()) };
-    let restored = in_repository(api, move |repository| repository.trial_ended(&slug)).await?;
-    Ok(restored.iter().map(|path| path.to_string_lossy().into_owned()).collect())
+    let restored = in_repository(api, move |repository| repository.trial_ended(&slug, was_unchanged)).await?;
+    Ok(restored.iter().take(MAX_RESTORED).map(|path| path.to_string_lossy().into_owned()).collect())
+}
+
+/// Where a ward is tried.
+struct TrialFolder {
+    path: PathBuf,
+    /// Whether the tracked files are as in the last commit. A set-up command may have changed them, or the user.
+    is_unchanged: bool,
 }
 
 /// The folder for the trial: the quest's own worktree, or the project's root. The error says why the worktree could not be prepared.
-async fn folder(api: &Api, quest_spec: &QuestSpec) -> Result<PathBuf, String> {
+async fn folder(api: &Api, quest_spec: &QuestSpec) -> Result<TrialFolder, String> {
     let root = api.defaults.project.root();
     let Some(slug) = quest_spec.slug().map(str::to_owned) else {
-        return Ok(quest_spec.spec.folder.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder)));
+        let path = quest_spec.spec.folder.as_ref().map_or_else(|| root.to_owned(), |folder| root.join(folder));
+        return Ok(TrialFolder { path, is_unchanged: false });
     };
     let preparation = api.defaults.preparation.clone();
     let made = in_repository(api, move |repository| {
         let trunk = repository.trunk(&slug)?;
-        Ok(repository
-            .prepare(&trunk, &preparation)
-            .map(|()| trunk.folder().to_owned())
-            .map_err(|error| error.to_string()))
+        if let Err(error) = repository.prepare(&trunk, &preparation) {
+            return Ok(Err(error.to_string()));
+        }
+        let is_unchanged = repository.is_unchanged(&trunk)?;
+        Ok(Ok(TrialFolder { path: trunk.folder().to_owned(), is_unchanged }))
     });
     made.await.map_err(|error| error.message)?
 }

@@ -265,20 +265,19 @@ async fn do_chore(
     (quest, step): &StepKey,
     chore: &Chore,
 ) {
+    let (quest, step, number) = (*quest, step.clone(), chore.number);
+    let report = match chore.what {
+        ChoreKind::Ward => {
+            let EndedWard { verdict, artifact, restored } = run_ward(context, watcher, quest, &step, number).await;
+            Command::ReportWard { quest, step: step.clone(), number, verdict, artifact, restored }
+        }
+        ChoreKind::Merge => {
+            let (merge, left_out) = join(context, quest, &step).await;
+            Command::ReportMerge { quest, step: step.clone(), number, merge, left_out }
+        }
+    };
     loop {
-        let (quest, step, number) = (*quest, step.clone(), chore.number);
-        let command = match chore.what {
-            ChoreKind::Ward => {
-                let EndedWard { verdict, artifact, restored } =
-                    run_ward(context, watcher.clone(), quest, &step, number).await;
-                Command::ReportWard { quest, step: step.clone(), number, verdict, artifact, restored }
-            }
-            ChoreKind::Merge => {
-                let (merge, left_out) = join(context, quest, &step).await;
-                Command::ReportMerge { quest, step: step.clone(), number, merge, left_out }
-            }
-        };
-        match context.handle.submit(command).await {
+        match context.handle.submit(report.clone()).await {
             Ok(_) => {
                 let world = context.handle.view();
                 let at = world.quest(quest).and_then(|quest| quest.step(&step));

@@ -11,8 +11,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a file that does not parse is read again before it is set aside. Writing one takes milliseconds.
-pub(crate) const WRITER_PATIENCE: Duration = Duration::from_millis(250);
+/// How long a file that does not parse is read again before it is set aside. Writing one takes milliseconds, but a busy machine may suspend
+/// the writer.
+pub(crate) const WRITER_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) const WRITER_PAUSE: Duration = Duration::from_millis(5);
 
 /// What one of the files holds.

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// Copies a text, and says what is known of it: where nothing confirms it, it is not called copied.
+/// Copies a text and describes the result. A terminal confirms nothing, so the text then counts as sent and not as copied.
 pub fn copy(text: &str) -> String {
     of_system(text).unwrap_or_else(|| of_terminal(text))
 }

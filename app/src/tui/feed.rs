@@ -101,7 +101,7 @@ impl Feed {
                     }
                 }
             }
-            // One that was never there is started by each attempt. One that was stopped later stays so.
+            // If there was never a daemon, each attempt starts one. A daemon that was stopped later is not started again.
             asked = cursor.is_none();
             if self.out.is_closed() {
                 return;

@@ -114,7 +114,7 @@ fn held_letter(model: &mut Model, letter: char, control: bool) -> Vec<Effect> {
     Vec::new()
 }
 
-/// A key that means nothing where one is. Who types a sentence there should see that it goes nowhere.
+/// A key that means nothing where one is. A user who types a sentence there must see that it has no effect.
 fn means_nothing(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     if let KeyCode::Char(letter) = key.code {
         let name = if letter == ' ' { "Space".to_owned() } else { letter.to_string() };
@@ -135,7 +135,7 @@ fn stays(model: &mut Model) -> bool {
 /// A paste is one insert into whatever is being typed. It never sends or runs anything.
 pub fn paste(model: &mut Model, pasted: &str) -> Vec<Effect> {
     stays(model);
-    // What follows a key that waits for a letter is no letter now.
+    // After a paste, `^X` and `g` no longer wait for a letter.
     (model.prefix, model.pending_g) = (None, false);
     if let Some(awaited) = &mut model.awaited_fork {
         awaited.stay = true;

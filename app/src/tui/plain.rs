@@ -37,7 +37,7 @@ use tokio::time::{Duration, Instant};
 /// The overview is asked for again at most this often.
 const REFRESH: Duration = Duration::from_millis(500);
 
-/// So long the end of a pipe waits for a daemon that is away. It is longer than a client waits for the answer to a request.
+/// How long the end of a pipe waits for a daemon that is away. It is longer than a client waits for the answer to a request.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
 /// The one task that is no request follows the log.
@@ -88,7 +88,7 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
             true => None,
             false => waits_since.or_else(|| Some(Instant::now())),
         };
-        // Who types is told that the daemon is away. What is said then is kept.
+        // In a terminal, the user is told that the daemon is away, and messages are kept until it is back.
         let is_kept = is_typed && !model.project.is_empty() && matches!(model.link, Connection::Away { .. });
         let is_next = is_answered || is_kept;
         if is_next && is_over {

@@ -250,7 +250,7 @@ pub fn target(input: &Value) -> String {
     text::clean(line).into_owned()
 }
 
-/// What a request to change a file is about: the file, and the lines that it adds and removes, or else everything it was called with.
+/// What a request to change a file is about: the file, the lines that the request adds and removes, and all its other arguments.
 pub fn asked_change(name: &str, input: &str, path: &str) -> String {
     let call = serde_json::json!({ "name": name, "input": serde_json::from_str::<Value>(input).unwrap_or_default() });
     let tool = Tool::read(&call.to_string());
@@ -261,14 +261,14 @@ pub fn asked_change(name: &str, input: &str, path: &str) -> String {
         ToolLine::Same(_, words) => Some(format!("  {words}")),
         ToolLine::Output(_) | ToolLine::Subagent(..) => None,
     }));
-    if rows.len() == 1 {
-        let arguments = tool.input.as_object().into_iter().flatten().filter(|(_, value)| value.as_str() != Some(path));
-        rows.extend(arguments.map(|(name, value)| match value.as_str() {
-            Some(words) if words.contains('\n') => format!("{name}:\n{words}"),
-            Some(words) => format!("{name}: {words}"),
-            None => format!("{name}: {value}"),
-        }));
-    }
+    let as_lines: &[&str] = if rows.len() > 1 { &["old_string", "new_string", "content"] } else { &[] };
+    let arguments = tool.input.as_object().into_iter().flatten();
+    let others = arguments.filter(|(name, value)| value.as_str() != Some(path) && !as_lines.contains(&name.as_str()));
+    rows.extend(others.map(|(name, value)| match value.as_str() {
+        Some(words) if words.contains('\n') => format!("{name}:\n{words}"),
+        Some(words) => format!("{name}: {words}"),
+        None => format!("{name}: {value}"),
+    }));
     rows.join("\n")
 }
 

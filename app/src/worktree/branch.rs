@@ -186,8 +186,8 @@ impl Repository {
         Ok(settled.left_out.iter().map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
-    /// The right to merge into the user's checkout, until the file is closed. Git refuses the second of two merges at once in words that help
-    /// nobody. `waits` is called if another process merges.
+    /// The right to merge into the user's checkout, until the file is closed. If two merges run at once, git
+    /// refuses the second one and does not say what to do. `waits` is called if another process merges.
     pub fn checkout_turn(&self, waits: impl FnOnce()) -> Result<File, WorktreeError> {
         self.prepare_folder()?;
         locked_after(&self.worktrees().join(format!("{CHECKOUT}.lock")), || "your checkout".to_owned(), waits)

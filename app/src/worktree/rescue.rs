@@ -242,8 +242,9 @@ pub(super) fn with_index_copy<T>(
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    let done = work(&index)?;
-    remove().map(|()| done)
+    let done = work(&index);
+    remove()?;
+    done
 }
 
 pub fn list(repository: &Repository) -> Result<Vec<Rescued>, WorktreeError> {

@@ -1,5 +1,5 @@
-//! Leads tracked files back to a commit: in a worktree after a ward, and in the user's checkout after a merge that was refused. What would
-//! be lost with it is rescued first.
+//! Restores tracked files as they are in a commit: in a worktree after a ward, and in the user's checkout after a merge that was refused. In
+//! the checkout, changes that would be lost are rescued first.
 
 use super::git::{Git, just};
 use super::hold::Hold;
@@ -14,6 +14,9 @@ const GIT_PATIENCE: Duration = Duration::from_secs(10);
 /// The pause between two looks at its lock.
 const GIT_PAUSE: Duration = Duration::from_millis(20);
 
+/// How many files an error names.
+const MAX_NAMED: usize = 20;
+
 /// What was changed while a merge was under way, in files of the merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptChanges {
@@ -23,7 +26,8 @@ pub struct KeptChanges {
 }
 
 impl Hold<'_> {
-    /// Restores the tracked files of a worktree as they are in the last commit of its branch. Gives the files that were not as they are there.
+    /// Restores the tracked files of a worktree as they are in the last commit of its branch. Returns the files that differed from this
+    /// commit.
     pub(super) fn restore_tracked(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
         let was_there = worktree.top.symlink_metadata().is_ok();
         // The worktree may have been deleted, or its link to the repository.
@@ -36,13 +40,18 @@ impl Hold<'_> {
         }
         self.clear_locks(worktree)?;
         self.inside(worktree)?.args(["symbolic-ref", "HEAD", &format!("refs/heads/{}", worktree.branch())]).text()?;
-        let differ =
-            ["diff", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z", "HEAD"];
-        let changed = self.inside(worktree)?.args(differ).paths()?;
+        let changed = self.changed_files(worktree)?;
         if !changed.is_empty() {
             self.inside(worktree)?.args(["reset", "--quiet", "--hard", "HEAD"]).text()?;
         }
         Ok(changed)
+    }
+
+    /// The tracked files of a worktree that differ from its last commit.
+    pub(super) fn changed_files(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
+        let differ =
+            ["diff", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z", "HEAD"];
+        self.inside(worktree)?.args(differ).paths()
     }
 }
 
@@ -53,6 +62,12 @@ impl Repository {
         let why = Box::new(in_words(error));
         Err(match self.undo(slug, before, merged) {
             Ok(kept) => WorktreeError::Undone { why, kept },
+            // The lock kept git from merging, so there is nothing to undo.
+            Err(locked @ WorktreeError::CheckoutInUse { .. })
+                if matches!(*why, WorktreeError::CheckoutInUse { .. }) =>
+            {
+                locked
+            }
             Err(error) => WorktreeError::HalfMerged { why, kept: Box::new(error) },
         })
     }
@@ -145,10 +160,14 @@ pub(super) fn left(kept: Option<&KeptChanges>) -> String {
     match kept {
         None => "the merge was undone; what was changed meanwhile is kept".to_owned(),
         Some(KeptChanges { files, name }) => {
-            let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            let named: Vec<String> = files.iter().take(MAX_NAMED).map(|file| file.display().to_string()).collect();
+            let more = match files.len() - named.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
             format!(
-                "the merge was undone, and your checkout is as before it; what was changed meanwhile in {} is kept: `hatchery rescue restore {name}`",
-                files.join(", ")
+                "the merge was undone, and your checkout is as before it; what was changed meanwhile in {}{more} is kept: `hatchery rescue restore {name}`",
+                named.join(", ")
             )
         }
     }

@@ -5,6 +5,7 @@ use crate::support::quest::{SHORT, done, step, text, write};
 use crate::support::workshop::Workshop;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 /// Runs an agent in a worktree to its end, and gives its view of the branch.
@@ -285,20 +286,34 @@ fn merges_at_once_follow_each_other() {
     for name in names {
         worked(&shop, name, &[write(&format!("{name}.txt"), name), text("Done.")]);
     }
-    // Each takes its time, so that they meet.
-    write_program(&shop.grounds.path().join(".git/hooks/commit-msg"), "#!/bin/sh\nsleep 0.2\n");
-    let merging = names.map(|name| {
+    // The first merge is held until another one waits for it.
+    let gate = shop.grounds.path().join(".git/gate");
+    let hook = format!("#!/bin/sh\nwhile [ ! -e '{}' ]; do sleep 0.02; done\n", gate.display());
+    write_program(&shop.grounds.path().join(".git/hooks/commit-msg"), &hook);
+    let mut merging = names.map(|name| {
         let mut command = shop.grounds.command(&["merge", name, "--squash"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     });
-    let mut waited = 0;
-    for merging in merging {
-        let merged = merging.wait_with_output().unwrap();
-        let said = String::from_utf8(merged.stderr).unwrap();
-        assert_eq!(merged.status.code(), Some(0), "{said}");
-        waited += u32::from(said.contains("another `hatchery merge` works in your checkout"));
+    let (waits, heard) = std::sync::mpsc::channel();
+    let readers = merging.each_mut().map(|merging| {
+        let (mut stderr, waits) = (BufReader::new(merging.stderr.take().unwrap()), waits.clone());
+        std::thread::spawn(move || {
+            let mut said = String::new();
+            while stderr.read_line(&mut said).unwrap() > 0 {
+                if said.contains("another `hatchery merge` works in your checkout") {
+                    // The test hears only the first.
+                    waits.send(()).ok();
+                }
+            }
+            said
+        })
+    });
+    heard.recv().unwrap();
+    fs::write(&gate, "").unwrap();
+    for (merging, reader) in merging.iter_mut().zip(readers) {
+        let said = reader.join().unwrap();
+        assert_eq!(merging.wait().unwrap().code(), Some(0), "{said}");
     }
-    assert!(waited > 0, "they have not met");
     assert_eq!(names.map(|name| fs::read_to_string(shop.grounds.path().join(format!("{name}.txt"))).unwrap()), names);
     assert_eq!(branches(&shop), "main");
 }

@@ -190,7 +190,6 @@ fn a_daemon_that_is_killed_comes_back_and_nothing_is_twice_or_missing() {
     }
 }
 
-/// A daemon that hangs keeps its connections, so that nothing breaks off: its silence has to be noticed.
 /// The reason is not over with the message on the bottom line, and later attempts do not hide it.
 #[test]
 fn a_daemon_that_cannot_start_is_told_with_its_reason() {
@@ -204,6 +203,7 @@ fn a_daemon_that_cannot_start_is_told_with_its_reason() {
     assert!(screen.contains("store") && screen.contains("Agents go on without it"), "{screen}");
 }
 
+/// A daemon that hangs keeps its connections, so that nothing breaks off: its silence has to be noticed.
 #[test]
 fn a_daemon_that_hangs_is_told_and_nothing_is_twice_or_missing_when_it_goes_on() {
     let workshop = Workshop::open();

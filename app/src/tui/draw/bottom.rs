@@ -196,7 +196,7 @@ fn said(model: &Model) -> (String, Vec<String>, Option<usize>) {
             let (name, right) = match &model.side {
                 Some(Side::Home(home)) => {
                     let right = home_keys(model, home, wide, back);
-                    // Where there is room for it: who types a sentence here should know.
+                    // Shown where there is room, because a user may start to type a sentence here.
                     let kept = if kept.is_empty() && !home.typing && width >= 80 { "Letters are keys." } else { &kept };
                     return (format!("Home  {kept}").trim_end().to_owned(), right, None);
                 }

@@ -362,7 +362,7 @@ fn does(model: &Model, agent: &RosterAgent) -> String {
     if state.ends_with('?') { state } else { format!("{state}.") }
 }
 
-/// The living in the order of the tree. The root does nothing by itself.
+/// The living agents, in the order of the tree, without the root. The root does nothing by itself.
 fn living(model: &Model) -> impl Iterator<Item = &RosterAgent> {
     let root = model.roster.root();
     model.roster.order().iter().filter(move |id| Some(**id) != root).filter_map(|id| model.roster.agents.get(id))

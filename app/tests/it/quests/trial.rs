@@ -95,6 +95,14 @@ fn a_ward_that_changes_tracked_files_is_told_before_the_quest_begins() {
 }
 
 #[test]
+fn what_a_set_up_command_has_changed_is_not_blamed_on_the_ward() {
+    let shop = shop("[worktrees]\nsetup = 'echo prepared > a.txt'\n");
+    let ran = shop.grounds.run(&new(&plan(&shop), "grep -q prepared a.txt"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.stderr.contains("restored"), "{ran:?}");
+}
+
+#[test]
 fn a_user_at_a_terminal_is_asked_whether_a_quest_with_a_red_ward_begins() {
     let test = "a_user_at_a_terminal_is_asked_whether_a_quest_with_a_red_ward_begins";
     for (key, answer) in [("n", "no"), ("y", "yes")] {

@@ -1,69 +1,9 @@
-//! What happens to the work in a worktree that is removed: what is rescued, and which files are by-products and not work.
+//! What happens to the work in a worktree that is removed: what is rescued.
 
-use super::{CLEAN, names, worked};
+use super::{names, worked};
 use crate::support::repository::{Checkout, QUEST, read, write};
 use hatchery::worktree::{RescueName, WorktreeError};
 use std::fs;
-
-#[test]
-fn by_products_are_neither_committed_nor_rescued() {
-    let checkout = Checkout::new();
-    let repository = checkout.repository().with_by_products(&["dist/".to_owned()]);
-    let step = repository.isolate(QUEST, "one").unwrap();
-    for by_product in [
-        "pkg/__pycache__/a.cpython-312.pyc",
-        "web/node_modules/x/index.js",
-        "web/node_modules/x/.git/HEAD",
-        "crate/target/debug/out",
-        "crate/target/CACHEDIR.TAG",
-        "environment/pyvenv.cfg",
-        "java/target/a.class",
-        "dist/bundle.js",
-        ".DS_Store",
-    ] {
-        write(step.folder(), by_product, "x");
-    }
-    for work in ["java/pom.xml", "crate/src/target/mod.rs", "pkg/a.py", "build.py"] {
-        write(step.folder(), work, "work\n");
-    }
-    let settled = repository.settle(&step, "work").unwrap();
-    let committed = checkout.git_in(step.top(), &["show", "--name-only", "--format="]);
-    assert_eq!(committed, "build.py\ncrate/src/target/mod.rs\njava/pom.xml\npkg/a.py");
-    let left_out: Vec<&str> = settled.left_out.iter().filter_map(|path| path.to_str()).collect();
-    let expected = [".DS_Store", "crate/target/", "dist/", "environment/", "java/target/", "pkg/__pycache__/", "web/"];
-    assert_eq!(left_out, expected);
-    assert_eq!(repository.merge(QUEST, "one").unwrap(), CLEAN);
-    assert_eq!(repository.remove(&step).unwrap(), None, "there is nothing to rescue");
-}
-
-#[test]
-fn what_a_ward_leaves_is_a_by_product_unless_it_is_added() {
-    let checkout = Checkout::new();
-    let repository = checkout.repository();
-    let step = worked(&repository, "one", "src.txt", "1\n");
-    write(step.folder(), "report [1].xml", "made by the ward");
-    write(step.folder(), "snapshots/a.snap", "made by the ward");
-    write(step.folder(), "src.txt", "reformatted by the ward\n");
-    repository.ward_ended(&step).unwrap();
-    write(step.folder(), "later.txt", "made by an agent\n");
-    repository.settle(&step, "after the ward").unwrap();
-    let committed = checkout.git_in(step.top(), &["show", "--name-only", "--format="]);
-    assert_eq!(committed, "later.txt\nsrc.txt");
-    assert_eq!(repository.left_out(QUEST, "one").unwrap(), ["report [1].xml", "snapshots/"]);
-    checkout.git_in(step.top(), &["add", "--force", "snapshots/a.snap"]);
-    repository.settle(&step, "wanted").unwrap();
-    assert_eq!(checkout.git_in(step.top(), &["show", "--name-only", "--format="]), "snapshots/a.snap");
-}
-
-#[test]
-fn the_project_can_say_that_a_by_product_is_work() {
-    let checkout = Checkout::new();
-    write(&checkout.top(), ".gitignore", ".hatchery/\n/home/\n!node_modules/\n");
-    checkout.git(&["commit", "--quiet", "--all", "--message=node_modules is ours"]);
-    let repository = checkout.repository();
-    let step = worked(&repository, "one", "node_modules/patched.js", "1\n");
-    assert_eq!(checkout.git_in(step.top(), &["show", "--name-only", "--format="]), "node_modules/patched.js");
-}
 
 #[test]
 fn nothing_is_rescued_where_nothing_would_be_lost() {
