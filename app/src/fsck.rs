@@ -117,7 +117,16 @@ pub fn check_against(
         snapshots.iter().map(|left| format!("the snapshot of event {} is beyond what can be read of the log", left.at));
     bad.extend(beyond);
     let log_is_whole = findings.problems.is_empty();
-    let bad_index = if log_is_whole { bad_index(store, &ranges, world.head())? } else { Vec::new() };
+    let bad_index = match log_is_whole {
+        true => match bad_index(store, &ranges, world.head()) {
+            // The log could be read, so the database works. The index itself is damaged, or its table is missing.
+            Err(EngineError::Store(StoreError::Damaged(why) | StoreError::Broken(why))) => {
+                vec![format!("the index of messages cannot be read: {why}")]
+            }
+            read => read?,
+        },
+        false => Vec::new(),
+    };
     let rebuild = repair && log_is_whole && !(bad.is_empty() && bad_index.is_empty());
     findings.note(FsckSubject::Snapshot, bad);
     findings.note(FsckSubject::Index, bad_index);

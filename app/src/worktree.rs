@@ -300,8 +300,13 @@ impl Repository {
         self.hold(&worktree.place)?.settle(worktree, message)
     }
 
-    /// Says that a ward has run in a worktree, where everything was committed before. Tracked files that the ward has changed are restored, and
-    /// what it left there is a by-product. Gives the restored files.
+    /// Says that a ward is about to run in a worktree in which everything is committed.
+    pub fn ward_begins(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        self.hold(&worktree.place)?.note_before_ward(worktree)
+    }
+
+    /// Says that a ward has run in a worktree. The branch and the tracked files are restored as they were before the ward, and what the ward
+    /// left there is a by-product. Returns the restored files.
     pub fn ward_ended(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
         let hold = self.hold(&worktree.place)?;
         let restored = hold.restore_tracked(worktree)?;
@@ -321,7 +326,9 @@ impl Repository {
         if was_unchanged {
             return self.ward_ended(&trunk);
         }
-        self.hold(&trunk.place)?.note_left_by_command(&trunk)?;
+        let hold = self.hold(&trunk.place)?;
+        hold.forget_before_ward(&trunk.place)?;
+        hold.note_left_by_command(&trunk)?;
         Ok(Vec::new())
     }
 

@@ -247,6 +247,7 @@ async fn folder(api: &Api, quest_spec: &QuestSpec) -> Result<TrialFolder, String
             return Ok(Err(error.to_string()));
         }
         let is_unchanged = repository.is_unchanged(&trunk)?;
+        repository.ward_begins(&trunk)?;
         Ok(Ok(TrialFolder { path: trunk.folder().to_owned(), is_unchanged }))
     });
     made.await.map_err(|error| error.message)?

@@ -401,8 +401,12 @@ fn ward_job(
         Isolation::Worktree { .. } => {
             let repository = context.repository()?;
             let name = slug_of(&world, quest)?;
-            if begins && let Join::Conflict { files, binary } = gather(&repository, &name, step, at.phase)? {
-                return if binary.is_empty() { Ok(Err(files)) } else { Err(choose(&binary)) };
+            if begins {
+                if let Join::Conflict { files, binary } = gather(&repository, &name, step, at.phase)? {
+                    return if binary.is_empty() { Ok(Err(files)) } else { Err(choose(&binary)) };
+                }
+                let worktree = repository.at(worktree_name(&name, step, at.phase)?);
+                repository.ward_begins(&worktree).map_err(|error| error.to_string())?;
             }
             place(context, quest_spec.folder(step, at.phase).as_deref())
         }
@@ -425,14 +429,19 @@ fn undo_ward(context: &RunnerContext, quest: QuestId, step: &StepId) -> Result<V
         return Ok(Vec::new());
     }
     let name = slug_of(&world, quest)?;
-    let place = match at.phase {
-        Phase::Work => WorktreeName::step(&name, step.as_str()),
-        Phase::Requirements | Phase::Plan | Phase::Review => WorktreeName::trunk(&name),
-    };
     let repository = context.repository()?;
-    let worktree = repository.at(place.map_err(|error| error.to_string())?);
+    let worktree = repository.at(worktree_name(&name, step, at.phase)?);
     let restored = repository.ward_ended(&worktree).map_err(|error| error.to_string())?;
     Ok(restored.iter().map(|path| path.to_string_lossy().into_owned()).collect())
+}
+
+/// Where a step works: the steps of the phase work have worktrees of their own.
+fn worktree_name(quest: &str, step: &StepId, phase: Phase) -> Result<WorktreeName, String> {
+    let name = match phase {
+        Phase::Work => WorktreeName::step(quest, step.as_str()),
+        Phase::Requirements | Phase::Plan | Phase::Review => WorktreeName::trunk(quest),
+    };
+    name.map_err(|error| error.to_string())
 }
 
 /// The reason of a question to the user about conflicting binary files. An agent cannot resolve such a conflict by editing.

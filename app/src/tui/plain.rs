@@ -79,6 +79,7 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
     let mut prompt = PlainPrompt { wanted: is_typed, shown: false };
     let mut refresh_at: Option<Instant> = None;
     let (mut is_over, mut has_failed) = (false, false);
+    let mut wanted = model.wanted.clone();
     let mut waits_since: Option<Instant> = None;
     while !model.quit {
         let asks = tasks.len() > FOLLOWING;
@@ -114,6 +115,12 @@ async fn serve(project: &Project, model: &mut Model, drafts: &mut Drafts) -> Res
                 }
                 has_failed |= is_failure(&msg);
                 let effects = update(model, msg);
+                if !model.project.is_empty()
+                    && let Some(Err(mistake)) = wanted.take().map(|wanted| command::agent(model, &wanted))
+                {
+                    // Otherwise the lines would be sent to another agent.
+                    return Err(Report::failed(mistake).hint("`hatchery ps` lists the agents; nothing was sent"));
+                }
                 has_failed |= !start(model, &feed, &mut tasks, effects);
             }
             Some(_) = tasks.join_next() => {}

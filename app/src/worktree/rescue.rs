@@ -52,6 +52,7 @@ impl Hold<'_> {
         };
         self.mark_going(worktree)?;
         self.discard(worktree)?;
+        self.forget_before_ward(&worktree.place)?;
         if worktree.place.step_id().is_some() {
             self.drop_branch(&worktree.place)?;
         }

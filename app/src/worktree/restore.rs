@@ -26,24 +26,42 @@ pub struct KeptChanges {
 }
 
 impl Hold<'_> {
-    /// Restores the tracked files of a worktree as they are in the last commit of its branch. Returns the files that differed from this
+    /// Notes the commit of a worktree before a ward runs in it. A ref survives a daemon that is killed during the ward.
+    pub(super) fn note_before_ward(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        let head = self.head_of(&worktree.place)?;
+        self.outside()?.args(["update-ref", &before_ward(&worktree.place), &head]).text().map(drop)
+    }
+
+    /// Removes the note of [`Self::note_before_ward`].
+    pub(super) fn forget_before_ward(&self, place: &WorktreeName) -> Result<(), WorktreeError> {
+        self.outside()?.args(["update-ref", "-d", &before_ward(place)]).text().map(drop)
+    }
+
+    /// Restores the branch and the tracked files of a worktree as they were before the ward, or else the files as in the last commit. Returns the files that differed from this
     /// commit.
     pub(super) fn restore_tracked(&self, worktree: &Worktree) -> Result<Vec<PathBuf>, WorktreeError> {
         let was_there = worktree.top.symlink_metadata().is_ok();
+        let noted = format!("{}^{{commit}}", before_ward(&worktree.place));
+        let before = self.outside()?.args(["rev-parse", "--verify", "--quiet", &noted]).maybe()?;
+        // The ward may have committed, or have moved or deleted the branch.
+        if let Some(before) = &before {
+            self.outside()?.args(["update-ref", &format!("refs/heads/{}", worktree.branch()), before]).text()?;
+        }
         // The worktree may have been deleted, or its link to the repository.
         match worktree.place.step_id() {
             Some(_) => self.step(worktree.place.clone())?,
             None => self.trunk()?,
         };
         if !was_there {
+            self.forget_before_ward(&worktree.place)?;
             return self.inside(worktree)?.args(["ls-files", "-z"]).paths();
         }
         self.clear_locks(worktree)?;
         self.inside(worktree)?.args(["symbolic-ref", "HEAD", &format!("refs/heads/{}", worktree.branch())]).text()?;
         let changed = self.changed_files(worktree)?;
-        if !changed.is_empty() {
-            self.inside(worktree)?.args(["reset", "--quiet", "--hard", "HEAD"]).text()?;
-        }
+        // Also without a changed file: the ward may have begun a merge.
+        self.inside(worktree)?.args(["reset", "--quiet", "--hard", "HEAD"]).text()?;
+        self.forget_before_ward(&worktree.place)?;
         Ok(changed)
     }
 
@@ -142,6 +160,11 @@ impl Repository {
             git().env("GIT_INDEX_FILE", index).arg("write-tree").text()
         })
     }
+}
+
+/// The ref with the commit of a worktree before its ward began.
+fn before_ward(place: &WorktreeName) -> String {
+    format!("refs/hatchery/before-ward/{}/{}", place.slug(), place.step_id().unwrap_or("_trunk"))
 }
 
 /// The words of git about a lock of another git do not say what a user can do.

@@ -94,6 +94,21 @@ fn what_a_ward_does_to_tracked_files_is_undone_and_told() {
         assert_eq!(checkout.git_in(step.top(), &["rev-parse", &step.branch()]), head);
         assert_eq!(read(step.folder(), "src.txt"), "1\n");
     }
+    // Commits of the ward, and a branch that it has moved or deleted.
+    let histories: [&[&[&str]]; 4] = [
+        &[&["commit", "--quiet", "--allow-empty", "-m", "of the ward"]],
+        &[&["commit", "--quiet", "--amend", "--allow-empty", "-m", "of the ward"]],
+        &[&["reset", "--quiet", "--hard", "HEAD^"]],
+        &[&["checkout", "--quiet", "--detach"], &["update-ref", "-d", &format!("refs/heads/{}", step.branch())]],
+    ];
+    for history in histories {
+        repository.ward_begins(&step).unwrap();
+        history.iter().for_each(|command| drop(checkout.git_in(step.top(), command)));
+        repository.ward_ended(&step).unwrap();
+        assert_eq!(checkout.git_in(step.top(), &["rev-parse", &step.branch(), "HEAD"]), format!("{head}\n{head}"));
+        assert_eq!(read(step.folder(), "src.txt"), "1\n");
+    }
+    assert_eq!(checkout.git(&["for-each-ref", "refs/hatchery/before-ward"]), "");
     assert_eq!(repository.merge(QUEST, "one").unwrap(), CLEAN);
 }
 

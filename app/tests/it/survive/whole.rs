@@ -166,6 +166,24 @@ fn an_index_that_names_a_wrong_end_is_told_and_made_again() {
 }
 
 #[test]
+fn an_index_that_cannot_be_read_is_made_again() {
+    let grounds = Grounds::new();
+    let daemon = grounds.up();
+    let agent = daemon.door.agent(None);
+    assert_eq!(daemon.door.say(&agent, "a word").status, 201);
+    daemon.signal(Signal::TERM);
+    daemon.wait();
+    let database = rusqlite::Connection::open(grounds.database()).unwrap();
+    assert_eq!(database.execute("UPDATE message_ranges SET ids = '[[21,2'", []).unwrap(), 1);
+    drop(database);
+    let checked = grounds.run(&["fsck"]);
+    assert!(checked.code == Some(4) && checked.stdout.contains("the index of messages cannot be read"), "{checked:?}");
+    grounds.run(&["fsck", "--repair"]).good();
+    grounds.run(&["fsck"]).good();
+    assert!(grounds.run(&["history", &agent]).good().contains("a word"));
+}
+
+#[test]
 fn a_shared_log_that_was_changed_or_set_back_is_told() {
     let database = Server::shared().database();
     let grounds = Grounds::with(&format!("store = \"{}\"", database.url()));

@@ -35,6 +35,17 @@ fn what_is_piped_is_said_before_the_end() {
 }
 
 #[test]
+fn lines_for_an_unknown_agent_go_to_no_other() {
+    let workshop = Workshop::open();
+    named(&workshop, "weaver", &[]);
+    let ran = piped(&workshop.grounds, &["nobody"], "a secret\n");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("No living agent is called nobody") && ran.stderr.contains("hatchery ps"), "{ran:?}");
+    let log = workshop.grounds.run(&["events"]).good();
+    assert!(!log.contains("a secret"), "{log}");
+}
+
+#[test]
 fn the_first_line_starts_an_agent() {
     let workshop = Workshop::open();
     let ran = piped(&workshop.grounds, &[], "try 1\nand then 2\n");
