@@ -1,5 +1,6 @@
 //! One agent in a worktree of its own, and taking its work over: `run --worktree`, `diff`, `merge`, `pr`.
 
+use crate::support::daemon::wait_until;
 use crate::support::program::write_program;
 use crate::support::quest::{SHORT, done, step, text, write};
 use crate::support::workshop::Workshop;
@@ -540,6 +541,8 @@ fn a_merged_quest_is_known_as_merged() {
         let again = shop.grounds.run(&["merge", &branch]);
         assert!(again.stderr.contains(&format!("`git branch -D {branch}` removes it")), "{again:?}");
         let head = shop.git(&["rev-parse", &branch]);
+        // The daemon removes the worktree of a complete quest a moment later.
+        wait_until("the removal of the worktree", || !shop.git(&["worktree", "list"]).contains("/trunk"));
         shop.git(&["branch", "-D", &branch]);
         let shown = shop.grounds.run(&["quest", "show", &quest]).good();
         assert!(shown.contains("which was deleted") && !shown.contains("merges it into your branch"), "{shown}");
