@@ -13,7 +13,7 @@ test("a question is told in the page's words wherever it stands: no command of t
   assert.match(await node.textContent(), /asks: 8 steps, 4 at a time\. Shall they be carried out\?/);
   await page.goto(`${daemon.url}/agents/${who.silent}`);
   const bar = page.locator(".evidence a.link");
-  assert.equal(await bar.textContent(), "Its process has written nothing for 1 s.");
+  assert.equal(await bar.textContent(), "Nothing was heard of it for 1 s.");
   assert.deepEqual(page.troubles, []);
 });
 
