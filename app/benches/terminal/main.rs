@@ -80,6 +80,16 @@ impl Grounds {
         grounds
     }
 
+    /// With so many agents below agent 0, all at rest.
+    fn with_agents(count: usize) -> Self {
+        Self::new(|handle| {
+            let root = tree::found(handle);
+            for _ in 0..count {
+                tree::fork(handle, root);
+            }
+        })
+    }
+
     fn path(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
@@ -124,12 +134,7 @@ fn key(at: usize) -> &'static [u8] {
 /// Until the agents are on the screen, beside `hatchery ps`.
 fn opening(effort: Effort, table: &mut Table) {
     let agents = effort.pick(500, 10_000);
-    let grounds = Grounds::new(|handle| {
-        let root = tree::found(handle);
-        for _ in 0..agents {
-            tree::fork(handle, root);
-        }
-    });
+    let grounds = Grounds::with_agents(agents);
     let daemon = Daemon::start(&grounds.path());
     let path = grounds.path();
     let open = || {
@@ -146,12 +151,7 @@ fn opening(effort: Effort, table: &mut Table) {
 /// A command that asks the daemon, against a program that does nothing.
 fn listing(effort: Effort, table: &mut Table) {
     for agents in [10, effort.pick(500, 10_000)] {
-        let grounds = Grounds::new(|handle| {
-            let root = tree::found(handle);
-            for _ in 0..agents {
-                tree::fork(handle, root);
-            }
-        });
+        let grounds = Grounds::with_agents(agents);
         let daemon = Daemon::start(&grounds.path());
         let path = grounds.path();
         let nothing = || took(Command::new("/bin/true"));
